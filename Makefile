@@ -8,7 +8,7 @@ EXTRAS := dev,docs,trees,parquet,export,cluster,search,report,tensorboard,wandb,
 # One thread per worker: the workers share the cores, and no number depends on how many there are.
 ONE_THREAD := OMP_NUM_THREADS=1 MKL_NUM_THREADS=1
 
-.PHONY: demo test soak docs site reproduce bench lint types clean
+.PHONY: demo test soak docs site reproduce bench lint types release clean
 
 $(VENV)/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -18,6 +18,7 @@ $(VENV)/installed: pyproject.toml constraints.txt
 
 demo: $(VENV)/installed
 	$(BIN)/farshore demo
+	@echo "to go on: source $(BIN)/activate"
 
 test: lint types
 	$(ONE_THREAD) $(BIN)/python -m pytest -n $(WORKERS) -m 'not soak'
@@ -53,6 +54,14 @@ lint: $(VENV)/installed
 
 types: $(VENV)/installed
 	$(BIN)/mypy
+
+# Wheel and source distribution in dist/, and what they do in an empty environment.
+release:
+	rm -rf dist build/release
+	$(PYTHON) -m venv build/release
+	build/release/bin/python -m pip install --quiet build
+	build/release/bin/python -m build
+	for built in dist/*.whl dist/*.tar.gz; do tests/smoke.sh $$built $(PYTHON) constraints.txt; done
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,10 +1,12 @@
 """CPU time and peak memory of a command of farshore, here and at another commit, in turns.
 
     python bench/against.py 16f9588 --turns 3 -- run covertype ewc
+    python bench/against.py 19d8ea4 --here "--design full" -- audit heart-hospitals
 
 Each turn runs both in new processes and empty folders, with one thread. The other commit is checked
-out into a temporary folder. CPU time includes the imports and all processes that the command
-starts; the ratio is the median over turns of here / there.
+out into a temporary folder; `--here` is for options that it does not have. CPU time includes the
+imports and all processes that the command starts; the ratio is the median over turns of here /
+there.
 """
 
 from __future__ import annotations
@@ -41,10 +43,10 @@ def cost(source: Path, words: list[str]) -> tuple[float, float]:
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
-def measured(there: Path, words: list[str], turns: int) -> Iterator[list[str]]:
+def measured(there: Path, words: list[str], here: list[str], turns: int) -> Iterator[list[str]]:
     pairs = []
     for _ in range(turns):
-        pairs.append((cost(there, words), cost(ROOT, words)))
+        pairs.append((cost(there, words), cost(ROOT, [*words, *here])))
         print(f"there, here: {pairs[-1]}", file=sys.stderr, flush=True)
     for index, name in enumerate(("CPU seconds", "peak memory, MB")):
         before, after = ([pair[side][index] for pair in pairs] for side in (0, 1))
@@ -59,6 +61,7 @@ def main() -> None:
     )
     parser.add_argument("commit")
     parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--here", default="", help="further words, which only we get")
     record.add_save(parser)
     parser.add_argument("words", nargs="+", help="what follows `farshore`, after `--`")
     args = parser.parse_args()
@@ -71,7 +74,7 @@ def main() -> None:
                 args,
                 f"Whole commands, medians of {args.turns} turns",
                 ["command", "what", f"at {args.commit}", "here", "here / there"],
-                measured(there, args.words, args.turns),
+                measured(there, args.words, shlex.split(args.here), args.turns),
             )
         finally:
             subprocess.run([*git, "remove", "--force", str(there)], check=True)

@@ -27,7 +27,7 @@ from farshore.benchmarks.cifar10_c import read_batches
 from farshore.benchmarks.tinyimagenet_c import open_images
 from farshore.results.summary import Unit
 from farshore.results.summary import difference as paired_difference
-from farshore.results.verdict import interval
+from farshore.results.text import interval
 from farshore.runs.protocol import execute
 from farshore.runs.run import Run
 from farshore.tasks.metrics import METRICS

@@ -19,7 +19,7 @@ import numpy as np
 import torch
 
 from farshore.runs.engines.local import LocalEngine
-from farshore.runs.engines.work import Task, TaskOutcome
+from farshore.runs.engines.work import Work, WorkOutcome
 from farshore.runs.run import Run
 from farshore.runs.store.identity import name_run
 
@@ -44,7 +44,7 @@ def runs(benchmark: str, count: int, steps: int | None, way: str) -> list[Run]:
     ]
 
 
-def outcomes(engine: LocalEngine, tasks: list[Task]) -> Iterator[tuple[TaskOutcome, int]]:
+def outcomes(engine: LocalEngine, tasks: list[Work]) -> Iterator[tuple[WorkOutcome, int]]:
     """Outcomes as tasks end, each with the number of tasks that still wait for a worker."""
     waiting, unfinished = list(tasks), len(tasks)
     while unfinished:
@@ -63,7 +63,7 @@ def rate(benchmark: str, workers: int, count: int, mps: bool, steps: int | None,
     ):
         ended: list[float] = []
         start, first, idle, failed = time.perf_counter(), 0.0, 0.0, 0
-        for outcome, waiting in outcomes(engine, [Task(name_run(run), folder) for run in tasks]):
+        for outcome, waiting in outcomes(engine, [Work(name_run(run), folder) for run in tasks]):
             ended.append(time.perf_counter())
             print(
                 f"{len(ended)} of {len(tasks)} after {ended[-1] - start:.0f} s",

@@ -39,7 +39,7 @@ def show(
     """
     about = {
         "measured": measured,
-        "command": shlex.join(["python", f"bench/{Path(sys.argv[0]).name}", *sys.argv[1:]]),
+        "command": shlex.join(["python", f"bench/{Path(sys.argv[0]).name}", *_words()]),
         "machine": machine(getattr(args, "device", "cpu"), packages),
         "commit": commit(),
     }
@@ -55,6 +55,11 @@ def show(
         with (FOLDER / f"{args.save}.csv").open("w", newline="") as file:
             file.writelines(f"# {key}: {value}\n" for key, value in about.items())
             csv.writer(file, lineterminator="\n").writerows([columns, *kept])
+
+
+def _words() -> list[str]:
+    """What was typed after the program; of a path on this machine, only the name."""
+    return [Path(word).name if Path(word).is_absolute() else word for word in sys.argv[1:]]
 
 
 def machine(device: str, packages: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ PyTorch makes it by default and, in a column of its own, fused as in farshore, f
 draw uniformly. Both have the same rows of every domain and the same terms: no alignment, and for
 ANDMask the hard mask with a fixed τ. The last column is farshore's default step with everything
 that it adds (the alignment; for ANDMask the soft mask and the distillation). `minimum` is forward
-and backward of one batch, which is ready, and no optimiser.
+and backward of one batch, which is ready, and no optimiser; beside it is what the fused Adam adds.
 
 Plain and farshore's steps take turns in one process; ratios are medians over turns. Seconds are
 those of the process on a CPU.
@@ -209,14 +209,18 @@ def measure(name: str, args: argparse.Namespace) -> list[str]:
         }
         steppers["plain"] = PLAIN[name](networks[0], domains, args.batch)
         steppers["fused"] = PLAIN[name](networks[1], domains, args.batch, fused=True)
-        smallest = Plain(networks[2], domains, args.batch)
+        smallest = Plain(networks[2], domains, args.batch, fused=True)
 
         def minimum() -> None:
             for parameter in smallest.network.parameters():
                 parameter.grad = None
             smallest.backward()
 
-        steppers["minimum"] = minimum
+        def floor() -> None:
+            minimum()
+            smallest.optimizer.step()
+
+        steppers["minimum"], steppers["floor"] = minimum, floor
         seconds = in_turn(steppers, args.turns, args.steps, device)
     sizes = {key: learner.system.rows_per_step for key, learner in learners.items()}
     assert set(sizes.values()) == {DOMAINS * args.batch}, sizes
@@ -227,6 +231,7 @@ def measure(name: str, args: argparse.Namespace) -> list[str]:
         ratio(seconds, "equal", "plain"),
         ratio(seconds, "equal", "fused"),
         ratio(seconds, "equal", "minimum"),
+        ratio(seconds, "floor", "minimum"),
         ratio(seconds, "default", "plain"),
     ]
 
@@ -252,6 +257,7 @@ def main() -> None:
             "farshore / plain",
             "farshore / plain, fused",
             "farshore / minimum",
+            "minimum with Adam / minimum",
             "with farshore's own terms / plain",
         ],
         (measure(name, args) for name in args.methods.split(",")),

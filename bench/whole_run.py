@@ -25,7 +25,7 @@ from packing import outcomes
 
 from farshore import Run, execute
 from farshore.runs.engines.local import LocalEngine
-from farshore.runs.engines.work import Task
+from farshore.runs.engines.work import Work
 from farshore.runs.result import Result
 from farshore.runs.store.identity import name_run
 
@@ -112,7 +112,7 @@ def together(runs: list[Run], workers: int, device: str) -> Iterator[Result]:
     """Results of runs that share the device, as they finish."""
     gpus = torch.cuda.device_count() if device == "cuda" else 0
     with tempfile.TemporaryDirectory() as folder, LocalEngine(workers, gpus=gpus) as engine:
-        tasks = {task.name: task for run in runs for task in [Task(name_run(run), folder)]}
+        tasks = {task.name: task for run in runs for task in [Work(name_run(run), folder)]}
         for outcome, _ in outcomes(engine, list(tasks.values())):
             if outcome.status != "done":
                 raise SystemExit(f"{outcome.name}: {outcome.status} {outcome.message}")

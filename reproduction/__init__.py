@@ -9,3 +9,4 @@ ROOT = HERE.parent
 DOCS = ROOT / "docs"
 EXPERIMENTS = HERE / "experiments"
 TABLES = HERE / "tables"
+ANCHORS = HERE / "anchors"

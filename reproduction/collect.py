@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from farshore.runs.plan.experiment import make_book, read_experiment
 from farshore.runs.plan.plan import Planned, make_plan
 from farshore.runs.store.store import Store
 from reproduction import EXPERIMENTS, TABLES
+from reproduction.doses import dose_columns
 from reproduction.finished_runs import AS_IT_IS, COLUMNS, table
 
 # The experiments behind docs/reproduction.md, in the order of their importance.
@@ -35,8 +38,11 @@ REPRODUCED = (
     "protocol_ablated",
     "image_benchmarks",
 )
-# The one behind docs/recommended.md is the last.
-COLLECTED = (*REPRODUCED, "recommended")
+# Those behind docs/recommended.md, the question whether invariance helps, and docs/referee.md come
+# last.
+COLLECTED = (*REPRODUCED, "control", "auto", "dose", "referee")
+# So many runs are worth the start of further processes.
+MANY_RUNS = 200
 SORTED_BY = ["part", "benchmark", "method", "order", "run_seed", "trial"]
 # Rows of covertype's areas by class in the official file (checked by a test where the file is at
 # hand), before the benchmark balances them. It drops cottonwood; a model cannot predict it, so that
@@ -70,7 +76,7 @@ def collect(runs: Path, experiments: Iterable[str] = COLLECTED) -> None:
     TABLES.mkdir(exist_ok=True)
     for name in experiments:
         planned = planned_runs(name)
-        new = [tidy_row(each, store) for each in planned if store.folder(each.name).finished()]
+        new = tidy_rows([each for each in planned if store.folder(each.name).finished()], store)
         known = table(name)
         current = known["run"].isin({each.name for each in planned})
         kept = known[current & ~known["run"].isin({each["run"] for each in new})]
@@ -83,14 +89,26 @@ def collect(runs: Path, experiments: Iterable[str] = COLLECTED) -> None:
     table.cache_clear()
 
 
+def tidy_rows(finished: Sequence[Planned], store: Store) -> list[dict[str, Any]]:
+    """These runs as rows; many are read by several processes."""
+    if len(finished) < MANY_RUNS:
+        return [tidy_row(each, store) for each in finished]
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        return list(pool.map(tidy_row, finished, [store] * len(finished), chunksize=20))
+
+
 def tidy_row(planned: Planned, store: Store) -> dict[str, Any]:
     """A finished run as a row of its experiment's table."""
     result = store.read(planned.name)
-    tidy = row(planned.name, result, {"planned": {"seed": planned.seed, "trial": planned.trial}})
+    config = store.folder(planned.name).read_config() or {}
+    position = {"seed": planned.seed, "trial": planned.trial}
+    tidy = row(planned.name, result, {"planned": position, "commit": config.get("commit", "")})
     tidy |= {
         "part": planned.condition.part,
         "gain_by_learning": gain_by_learning(result.matrices.get("validation", [])),
     }
+    if planned.features:
+        tidy |= dose_columns(result, store.folder(planned.name).features)
     if result.run.benchmark.startswith("covertype") and result.target is not None:
         tidy[AS_IT_IS] = score_as_it_is(result.target.name, result.classes, result.target.confusion)
     return tidy

@@ -17,7 +17,7 @@ def group(*names: str) -> list[str]:
 TAILORED = group("tailored")
 # Those with a penalty: cl-andmask masks gradients instead.
 PENALISED = [name for name in TAILORED if name != "cl-andmask"]
-# Every method with a number in the paper; er, er-kd and der++ have none.
+# Every method with a number in the paper; er, er-kd, der++, evos and groupdro have none.
 PAPERS = {method for method, _, _ in paper_numbers("compare")}
 REPLAY = [name for name in group("replay", "latent-replay") if name in PAPERS]
 BASELINES = [*group("optimization", "regularization"), *REPLAY]

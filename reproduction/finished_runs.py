@@ -7,6 +7,7 @@ from functools import cache
 import pandas as pd
 
 from reproduction import TABLES
+from reproduction.doses import DOSE_COLUMNS
 
 SCORE = "target_score_unseen"
 # On covertype: the score if the classes of the target were as frequent as in its area.
@@ -37,7 +38,11 @@ COLUMNS = (
     "backward_transfer",
     "gain_by_learning",
     AS_IT_IS,
+    *DOSE_COLUMNS,
     "seconds_of_training",
+    "seconds_in_all",
+    "commit",
+    "torch_version",
     "device",
 )
 

@@ -248,7 +248,7 @@ def _filled(value: torch.Tensor, filling: float, chance: random.Random) -> torch
 
 
 def commands(model: Path, data: Path) -> list[list[str]]:
-    """Every way to open a model. The last three change it."""
+    """Every way to open a model."""
     return [
         ["show", str(model)],
         ["show", str(model), "--log"],
@@ -260,6 +260,18 @@ def commands(model: Path, data: Path) -> list[list[str]]:
             *("--steps", "8", "--checkpoint", "2"),
         ],
         ["forget", str(model), "site 0"],
+        [
+            "join",
+            str(model),
+            str(data / "ncm"),
+            "-o",
+            str(model.parent / "joined"),
+            "--allow-small",
+        ],
+        [
+            *("learn", str(model.parent / "new"), str(data / "site2.csv"), "--name", "site 2"),
+            *("--template", str(model), "--steps", "8"),
+        ],
     ]
 
 

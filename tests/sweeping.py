@@ -13,7 +13,7 @@ from farshore.results.select import select
 from farshore.results.tidy_table import tidy_table
 from farshore.runs.engines.carry_out import Progress, carry_out, open_runs
 from farshore.runs.engines.engine import Engine
-from farshore.runs.engines.work import Task, TaskOutcome, carry_out_task
+from farshore.runs.engines.work import Work, WorkOutcome, carry_out_work
 from farshore.runs.plan.experiment import Experiment, make_book
 from farshore.runs.plan.plan import Plan, make_plan
 from farshore.runs.store.store import Store
@@ -32,20 +32,20 @@ class Here(Engine):
     slots = 1
 
     def __init__(self) -> None:
-        self.tasks: deque[Task] = deque()
+        self.tasks: deque[Work] = deque()
         self.carried: list[str] = []
 
     @property
     def free(self) -> int:
         return 1 - len(self.tasks)
 
-    def submit(self, task: Task) -> None:
+    def submit(self, task: Work) -> None:
         self.tasks.append(task)
 
-    def next(self, seconds: float) -> TaskOutcome | None:
+    def next(self, seconds: float) -> WorkOutcome | None:
         task = self.tasks.popleft()
         self.carried.append(task.name)
-        return carry_out_task(task)
+        return carry_out_work(task)
 
     def close(self) -> None:
         self.tasks.clear()

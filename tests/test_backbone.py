@@ -18,7 +18,7 @@ from farshore.errors import FarshoreError
 from farshore.learner.backbone import Backbone
 from farshore.learner.conversion import Conversion
 from farshore.learner.learner import Learner
-from farshore.learner.learner_state import CONFIG, FROZEN, STATE
+from farshore.learner.learner_state import CONFIG, FROZEN, STATE, TASK
 from farshore.learner.loading import from_state_dict
 from farshore.networks.build import make_network
 from farshore.networks.form import Settled
@@ -165,7 +165,7 @@ def test_the_declared_form_is_what_a_learner_saves() -> None:
     assert set(learner.state_dict()) == set(STATE)
     learner.learn(rows().numpy(), np.arange(10) % 2, steps=1)
     state = learner.state_dict()
-    assert set(state) == {*STATE, FROZEN}
+    assert set(state) == {*STATE, FROZEN, TASK}
     again = from_state_dict(state, "model", network=network())
     assert again.backbone.form == FORM
     assert np.array_equal(again.predict_proba(rows()), learner.predict_proba(rows()))
@@ -175,7 +175,7 @@ def test_rows_become_inputs_without_asking_the_network() -> None:
     def ask() -> Settled:
         raise AssertionError("this may run a user's code")
 
-    conversion = Conversion("columns", None, None, False, ask, Observer(), seed=0)
+    conversion = Conversion("columns", (), None, None, "auto", False, ask, Observer(), seed=0)
     table = conversion.domain(
         "a",
         rows().numpy(),
@@ -184,14 +184,14 @@ def test_rows_become_inputs_without_asking_the_network() -> None:
         weights=None,
         grow_classes=False,
     )
-    assert (table.classes, table.new_classes) == (["x", "y"], [])
+    assert (list(table.task.classes), table.new_classes) == (["x", "y"], [])
     assert table.preprocessing is not None
-    later = replace(conversion, known=table.preprocessing, classes=table.classes, started=True)
+    later = replace(conversion, known=table.preprocessing, task=table.task, started=True)
     assert torch.equal(later.inputs(rows()), torch.as_tensor(table.domain.inputs))
     grown = later.domain(
         "b", rows(), ["z", "y"] * 5, validation=0, weights=[1] * 10, grow_classes=True
     )
-    assert (grown.classes, grown.new_classes) == (["x", "y", "z"], ["z"])
+    assert (list(grown.task.classes), grown.new_classes) == (["x", "y", "z"], ["z"])
     assert conversion.known is None  # a failed domain leaves nothing behind
     images = torch.zeros(4, 3, 8, 8, dtype=torch.uint8)
     taken = conversion.domain(

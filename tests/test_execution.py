@@ -21,6 +21,7 @@ from farshore.networks.build import build_network
 from farshore.networks.network import ImageInputs, Network
 from farshore.observer import Observer
 from farshore.settings import RunSettings
+from farshore.tasks.classification import Classification
 from farshore.testing import differences
 from farshore.training.execution.cuda_graphs import EAGER_STEPS, CapturedSteps
 from farshore.training.execution.execution import Way, choose_way, laid_out
@@ -163,7 +164,7 @@ def test_notions_with_a_state_per_domain_fall_back_visibly(gpu: None) -> None:
         network_settings={"width": 8},
         classes=[0, 1],
     )
-    made._begin(Domain.divided("a", torch.zeros(4, 4), torch.arange(4) % 2), [0, 1])
+    made.begin(Domain.divided("a", torch.zeros(4, 4), torch.arange(4) % 2), Classification((0, 1)))
     reason = made.system.method.uncaptured()
     assert reason == "running states of domains are looked up by name"
     way = choose_way(
@@ -183,7 +184,7 @@ def test_notions_with_a_state_per_domain_fall_back_visibly(gpu: None) -> None:
 def test_inputs_that_stay_on_the_host_are_not_captured(gpu: None) -> None:
     made = Learner("cnn", "er", network_settings={"width": 8}, classes=[0, 1])
     images, labels = np.zeros((4, 1, 8, 8), np.uint8), torch.zeros(4, dtype=torch.long)
-    made._begin(Domain.divided("a", torch.from_numpy(images), labels), [0, 1])
+    made.begin(Domain.divided("a", torch.from_numpy(images), labels), Classification((0, 1)))
     made.system.device = CUDA
     made.system.choose_way(1000, [Rows(images, labels, torch.arange(4))])
     assert made.system.way.execution == "eager"
@@ -415,7 +416,7 @@ def test_a_note_is_made_once() -> None:
         observer=notes,
     )
     images = torch.zeros(4, 1, 8, 8, dtype=torch.uint8)
-    made._begin(Domain.divided("a", images, torch.arange(4) % 2), [0, 1])
+    made.begin(Domain.divided("a", images, torch.arange(4) % 2), Classification((0, 1)))
     made.system.choose_way(10)
     assert made.system.way.execution == "eager"
     assert notes.made == [

@@ -14,8 +14,9 @@ from torch import nn
 
 import farshore
 from farshore.data.domain import Domain
+from farshore.data.feature_files import FeatureCache
 from farshore.errors import FarshoreError
-from farshore.learner.feature_cache import Extraction, FeatureCache, features_of, with_features
+from farshore.learner.feature_cache import Extraction, features_of, with_features
 from farshore.learner.learner import Learner
 from farshore.networks.build import build_network
 from farshore.networks.freezing import Frozen, divide

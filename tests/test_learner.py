@@ -16,7 +16,7 @@ import farshore
 from farshore.errors import FarshoreError, SealedTargetError, StateError
 from farshore.learner.learner import Learner
 from farshore.learner.loading import load
-from farshore.testing import differences
+from farshore.testing import differences, toy_learned, toy_rows
 from farshore.training import trainer
 from farshore.training.batches import replay_plan
 
@@ -382,3 +382,12 @@ def test_a_file_in_place_of_a_folder_is_refused(tmp_path: Path, blobs) -> None:
         made.save(tmp_path / "file")
     with pytest.raises(StateError, match="no saved learner"):
         load(tmp_path)
+
+
+@pytest.mark.parametrize("method", ["er", "sarl", "ridge", "trees", "best"])
+def test_logits_and_features_of_one_pass_are_those_of_two(method: str) -> None:
+    learner = toy_learned(method, domains=2)
+    inputs = torch.as_tensor(toy_rows(2)[0]).float()
+    logits, features = learner.logits_and_features(inputs)
+    assert torch.equal(logits, learner.logits(inputs))
+    torch.testing.assert_close(features, learner.features(inputs))

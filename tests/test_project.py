@@ -76,8 +76,9 @@ def test_the_workflow_checks_what_the_policy_promises() -> None:
     }
     assert "--resolution lowest-direct" in commands["lowest"]
     assert all(tool in commands["lint"] for tool in ("ruff check", "lint-imports", "mypy"))
-    assert "farshore --version" in commands["package"]
-    assert "farshore run rotated-digits er --steps 5" in commands["package"]
+    assert "make release" in commands["package"]
+    smoke = (ROOT / "tests" / "smoke.sh").read_text()
+    assert all(f"farshore {each}" in smoke for each in ("--version", "demo", "audit"))
     assert "make docs\ngit diff --exit-code\nmake site" in commands["docs"]
     assert "schedule" in workflow["jobs"]["soak"]["if"]
     assert workflow[True]["schedule"]  # `on`, which YAML reads as a truth value

@@ -144,10 +144,9 @@ def test_no_public_attribute_is_any(dotted: str, revealed: dict[str, str]) -> No
 @pytest.mark.parametrize("dotted", systems())
 def test_a_system_knows_the_type_of_its_settings(dotted: str, revealed: dict[str, str]) -> None:
     settings = systems()[dotted].Settings
-    assert (
-        revealed[f"{dotted}.settings"]
-        == f'Revealed type is "{settings.__module__}.{settings.__qualname__}"'
-    )
+    # `auto` and `best` share their class, whose settings are those of either.
+    known = revealed[f"{dotted}.settings"].removeprefix('Revealed type is "').removesuffix('"')
+    assert f"{settings.__module__}.{settings.__qualname__}" in known.split(" | ")
 
 
 @pytest.mark.soak

@@ -45,7 +45,7 @@ HEART = Path(farshore.__file__).parent / "benchmarks" / "files" / "heart.csv"
 
 
 @parametrize_benchmark_checks(
-    ["rotated-digits", "rotated-digits-stream", "heart-hospitals", ToyShift]
+    ["rotated-digits", "rotated-digits-stream", "coloured-digits", "heart-hospitals", ToyShift]
 )
 def test_benchmark(benchmark: str | type[Benchmark], check: Check) -> None:
     check(benchmark)

@@ -21,6 +21,7 @@ from farshore.errors import FarshoreError, StateError
 from farshore.systems.trees.boosted import fit_lightgbm, fit_sklearn
 from farshore.systems.trees.ensemble import ABSENT, constant, from_parts, from_sklearn
 from farshore.systems.trees.entry import TreesSettings
+from farshore.tasks.classification import Classification
 from farshore.testing import check_method, differences, toy_images, toy_rows
 
 SETTINGS = {"iterations": 12, "rows_per_leaf": 2}
@@ -77,7 +78,9 @@ def test_lightgbm_gives_its_own_scores(classes: int) -> None:
     settings = TreesSettings(iterations=12, leaves=7, library="lightgbm")
     # Class 1 of all has no rows: its column stays empty.
     named = np.where(labels >= 1, labels + 1, labels)
-    ensemble = fit_lightgbm(settings, inputs, named, None, classes=classes + 1, seed=3)
+    ensemble = fit_lightgbm(
+        settings, inputs, named, None, task=Classification((*range(classes + 1),)), seed=3
+    )
     own = lightgbm.LGBMClassifier(
         n_estimators=12, num_leaves=7, min_child_samples=20, random_state=3, verbosity=-1,
         deterministic=True, force_row_wise=True, n_jobs=1,
@@ -236,7 +239,7 @@ def test_columns_in_bins_give_the_trees_of_scikit_learn(kind: str) -> None:
     score = inputs[:, 0] - inputs[:, 2] + rng.normal(size=900)
     labels = np.digitize(score, [-0.5, 0.5])
     settings = TreesSettings(iterations=15, rows_per_leaf=5)
-    own = fit_sklearn(settings, inputs, labels, weights, classes=3, seed=1)
+    own = fit_sklearn(settings, inputs, labels, weights, task=Classification((0, 1, 2)), seed=1)
     plain = HistGradientBoostingClassifier(
         max_iter=15, min_samples_leaf=5, early_stopping=False, random_state=1
     ).fit(inputs, labels, sample_weight=weights)

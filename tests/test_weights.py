@@ -20,7 +20,7 @@ from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
 from farshore.errors import FarshoreError
 from farshore.methods import METHODS
-from farshore.methods.method import empirical_risk
+from farshore.tasks.classification import empirical_risk
 from farshore.testing import differences, toy_learner, toy_rows
 
 

@@ -35,7 +35,10 @@ from farshore.cli.app import main as farshore
 from reproduction import DOCS, ROOT
 
 README = ROOT / "README.md"
-PAGES = ("demo", "own-data", "images", "report", "audit", "deployment")
+PAGES = (
+    *("demo", "own-data", "text", "regression", "images", "report", "audit", "deployment"),
+    *("arrive", "join"),
+)
 LEFT_OUT = "..."
 # The columns of the terminal. A wider table has a column of seconds, which differ each time.
 WIDTH = 100

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from reproduction.compared import BENCHMARKS, REPLAY, TAILORED
 from reproduction.finished_runs import rows_of
 from reproduction.pages.recommended import measured
 from reproduction.paper.scores import papers_scores
+from reproduction.sections import doses as dose_study
 from reproduction.sections.invariance import measured as measured_there
 
 FOLDER = DOCS / "figures"
@@ -177,11 +179,11 @@ def domain() -> Drawing:
 
 def order() -> Drawing:
     """The order of the sources decides what fine-tuning forgets."""
-    by_method = measured("rotated-mnist")
+    by_method = measured_there("rotated-mnist")
     return strips(
         "The order of the sources: rotated-mnist, target 75 degrees",
         by_method,
-        ("finetune", "er", "best", "joint"),
+        ("finetune", "er", "cl-mix", "joint"),
         "order of the sources",
     )
 
@@ -272,12 +274,47 @@ def priors() -> Drawing:
     return drawing
 
 
+def join() -> Drawing:
+    """Rows become sums at each place; only the sums leave it."""
+    drawing = Drawing(640, 200, "Join: the sums of each place go into one model, the rows stay")
+    for number, name in enumerate(("north", "south", "west")):
+        y = 16 + 54 * number
+        box(drawing, 20, y, f"rows, {name}", "#cfe3f5", 120)
+        drawing.arrow(140, y + 18, 196, y + 18)
+        box(drawing, 198, y, "sums", GREY, 80)
+        drawing.arrow(278, y + 18, 388, 88)
+    drawing.line(168, 8, 168, 168, ORANGE, stroke_width="1.5", stroke_dasharray="5 4")
+    drawing.text(168, 190, "no row leaves its place", size=12, colour=ORANGE, anchor="middle")
+    box(drawing, 390, 70, "sums per site", GREY, 110)
+    drawing.arrow(500, 88, 534, 88)
+    box(drawing, 536, 70, "weights", "#d9efdf", 84)
+    drawing.text(505, 130, "as if learned in one place", size=12, colour=QUIET, anchor="middle")
+    return drawing
+
+
+def arrive() -> Drawing:
+    """What the advice about a new site rests on."""
+    drawing = Drawing(640, 190, "A site arrives: one advice from measured sites, or from labels")
+    box(drawing, 20, 20, "sites, each measured before it was learned", "#cfe3f5", 280)
+    box(drawing, 20, 76, "rows of the new site, no labels", "#cfe3f5", 280)
+    box(drawing, 20, 132, "labels of a few doubtful rows", "#f6e0c8", 280)
+    box(drawing, 360, 44, "interval, or alarm", GREY, 130)
+    box(drawing, 360, 132, "at least ... %", GREY, 130)
+    for start, end in ((38, 58), (94, 68), (150, 150)):
+        drawing.arrow(300, start, 358, end)
+    for start, end in ((62, 92), (150, 112)):
+        drawing.arrow(490, start, 536, end)
+    box(drawing, 538, 84, "advice", "#d9efdf", 84)
+    drawing.text(425, 184, "valid whenever you stop", size=12, colour=QUIET, anchor="middle")
+    return drawing
+
+
 def hero() -> Drawing:
     """The figure of the README."""
     return strips(
         "rotated-mnist: four angles learned in turn, tested at one never seen",
-        measured("rotated-mnist"),
-        ("best", "cl-fishr", "cl-vrex", "er", "finetune", "joint"),
+        measured_there("rotated-mnist"),
+        ("cl-mix", "cl-fishr", "cl-vrex", "er", "finetune", "joint"),
         "order of the sources",
     )
 
@@ -287,7 +324,7 @@ def heart() -> Drawing:
     return strips(
         "heart-hospitals: each hospital left out in turn",
         measured("heart-hospitals"),
-        ("best", "ridge", "trees", "cl-vrex", "er", "finetune", "joint", "majority"),
+        ("auto", "slda", "ridge", "er", "trees", "joint", "joint-forest", "majority"),
         "hospital",
     )
 
@@ -367,7 +404,52 @@ def last_sources() -> Drawing:
     return drawing
 
 
+def doses() -> Drawing:
+    """The paper's method by dose of its penalty: the target's score minus that without it."""
+    data = [name for name, design in dose_study.DESIGN.items() if "none" in design.doses]
+    colours = dict(zip(data, (ORANGE, BLUE, GREEN, INK), strict=True))
+    curves = {
+        (notion, name): response
+        for notion in TAILORED
+        for name in data
+        if (response := dose_study.response(name, notion))
+    }
+    values = [value for curve in curves.values() for value in curve.values()] or [0.0]
+    low, high = 5 * (min(values) // 5), 5 * (max(values) // 5 + 1)
+    title = "Dose and response: the target's score minus that without the penalty or mask"
+    drawing = Drawing(760, 480, title)
+    drawing.text(16, 26, title, size=15, weight="600")
+    step = 190 / len(dose_study.DOSES)
+    for number, notion in enumerate(TAILORED):
+        left, top = 50 + 245 * (number % 3), 70 + 215 * (number // 3)
+
+        def height(value: float, top: float = top) -> float:
+            return top + 150 * (high - value) / (high - low)
+
+        drawing.text(left, top - 10, notion, weight="600")
+        for tick in sorted({low, 0.0, high}):
+            drawing.line(left, height(tick), left + 190, height(tick), GREY)
+            drawing.text(
+                left - 6, height(tick) + 4, f"{tick:g}", size=11, colour=QUIET, anchor="end"
+            )
+        places = {dose: left + step * (each + 0.5) for each, dose in enumerate(dose_study.DOSES)}
+        for dose, x in places.items():
+            drawing.text(x, top + 168, dose, size=10, colour=QUIET, anchor="middle")
+        for name in data:
+            dots = [(places[d], height(v)) for d, v in curves.get((notion, name), {}).items()]
+            for dot in dots:
+                drawing.circle(*dot, 3.5, colours[name])
+            for first, second in pairwise(dots):
+                drawing.line(*first, *second, colours[name], stroke_width="1.5")
+    for number, name in enumerate(data):
+        drawing.circle(560, 310 + 24 * number, 5, colours[name])
+        drawing.text(574, 314 + 24 * number, name)
+    drawing.text(554, 414, "paper's method, mean over units", size=12, colour=QUIET)
+    return drawing
+
+
 FIGURES = {
+    "doses": doses,
     "against-the-paper": against_the_paper,
     "last-sources": last_sources,
     "hero": hero,
@@ -379,6 +461,8 @@ FIGURES = {
     "replay": replay,
     "invariance": invariance,
     "priors": priors,
+    "arrive": arrive,
+    "join": join,
 }
 
 

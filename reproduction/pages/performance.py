@@ -1,4 +1,4 @@
-"""The tables of docs/performance.md, from what bench programs have measured (bench/measured).
+"""The tables of docs/performance.md, docs/text.md and docs/arrive.md, from bench/measured.
 
     python -m reproduction.pages.performance
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from reproduction import DOCS, ROOT
 from reproduction.formatting import markdown
 
-PAGE = DOCS / "performance.md"
+PAGE, TEXT, ARRIVE = (DOCS / f"{name}.md" for name in ("performance", "text", "arrive"))
 MEASURED = ROOT / "bench" / "measured"
 BEGIN, END = "<!-- bench/measured/{}.csv -->\n", "<!-- end of the table -->\n"
 TABLE = re.compile(BEGIN.format(r"(\S+)") + "(.*?)" + END, re.DOTALL)
@@ -40,12 +40,13 @@ def section(name: str) -> str:
     return f"\n{markdown(header, rows)}\n*{source}*\n\n"
 
 
-def text() -> str:
+def text(page: Path | None = None) -> str:
     """The whole page, with the tables of today."""
     return TABLE.sub(
-        lambda table: BEGIN.format(table[1]) + section(table[1]) + END, PAGE.read_text()
+        lambda table: BEGIN.format(table[1]) + section(table[1]) + END, (page or PAGE).read_text()
     )
 
 
 if __name__ == "__main__":
-    PAGE.write_text(text())
+    for page in (PAGE, TEXT, ARRIVE):
+        page.write_text(text(page))

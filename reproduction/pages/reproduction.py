@@ -20,6 +20,19 @@ from reproduction.sections.covertype import (
     second_section,
     share_section,
 )
+from reproduction.sections.doses import (
+    answer_section as doses_section,
+)
+from reproduction.sections.doses import (
+    colour_section,
+    corners_section,
+    correlations_section,
+    defaults_section,
+    progress_section,
+    questions_section,
+    response_section,
+    strength_section,
+)
 from reproduction.sections.images import images_section
 from reproduction.sections.invariance import answer_section, references_section
 from reproduction.sections.missing import missing_section
@@ -31,7 +44,13 @@ from reproduction.sections.orders import (
     variance_section,
 )
 from reproduction.sections.paper_claims import gains_section, leads_section
-from reproduction.sections.rotated_mnist import column_section, last_section, searched_section
+from reproduction.sections.rotated_mnist import (
+    bound_section,
+    column_section,
+    last_section,
+    searched_section,
+    suspects_section,
+)
 from reproduction.sections.run_time import runtime_section
 from reproduction.sections.search import ablated_section, protocol_section
 from reproduction.sections.sensitivity import sensitivity_section
@@ -58,6 +77,8 @@ DETAILS: dict[str, dict[str, Callable[[], str]]] = {
         "column": column_section,
         "last": last_section,
         "searched": searched_section,
+        "bound": bound_section,
+        "suspects": suspects_section,
     },
     "covertype": {
         "share": share_section,
@@ -66,6 +87,16 @@ DETAILS: dict[str, dict[str, Callable[[], str]]] = {
         "search on covertype": search_section,
         "second covertype": second_section,
         "cope": cope_section,
+    },
+    "doses": {
+        "progress": progress_section,
+        "questions": questions_section,
+        "corners": corners_section,
+        "response": response_section,
+        "strength": strength_section,
+        "colour": colour_section,
+        "correlations": correlations_section,
+        "defaults": defaults_section,
     },
     "readings": {"readings": readings_section},
     "ablations": {"gains": gains_section, "ablations": ablations_section},
@@ -92,6 +123,7 @@ def text() -> str:
         HEAD,
         {
             "verdicts": verdicts_section,
+            "doses": doses_section,
             "answer": answer_section,
             "references": references_section,
         },

@@ -1,8 +1,9 @@
 """Takes the pictures of pages in docs/images: `python -m reproduction.pages.screenshots`.
 
-They show the demo and a small sweep, whose runs are carried out first unless RUNS has them already.
-Each picture keeps the first sentence of its page, the verdict, as a text inside the file: a test
-compares that of the demo with docs/demo.md. It needs Chromium and playwright.
+They show the demo, a small sweep and the audit of docs/audit.md, or those that are named. The runs
+are carried out first unless RUNS has them already. Each picture keeps the first sentence of its
+page as a text inside the file: tests compare those of the demo and the audit with their pages. It
+needs Chromium and playwright.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import io
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 from PIL import Image
@@ -33,19 +35,38 @@ LARGEST = 200_000
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", help=f"of {', '.join(PAGES)}")
     parser.add_argument("--runs", type=Path, default=Path("runs"))
-    runs: Path = parser.parse_args().runs
-    demo, sweep = runs / "demo", runs / "sweep"
-    type_in("demo", "--runs", demo)
-    sweep.mkdir(parents=True, exist_ok=True)
-    (runs / "two_tables.yaml").write_text(SWEEP)
-    type_in("sweep", runs / "two_tables.yaml", "--runs", sweep)
+    given = parser.parse_args()
+    given.runs.mkdir(parents=True, exist_ok=True)
     IMAGES.mkdir(exist_ok=True)
-    for name, folder in (("demo", demo), ("sweep", sweep)):
-        page = runs / f"{name}.html"
-        type_in("report", folder, "-o", page)
-        save(*take(page), IMAGES / f"{name}.png")
+    for name in given.names or PAGES:
+        save(*take(PAGES[name](given.runs)), IMAGES / f"{name}.png")
+
+
+def demo(runs: Path) -> Path:
+    type_in("demo", "--runs", runs / "demo")
+    return runs / "demo" / "demo.html"
+
+
+def sweep(runs: Path) -> Path:
+    (runs / "two_tables.yaml").write_text(SWEEP)
+    type_in("sweep", runs / "two_tables.yaml", "--runs", runs / "sweep")
+    type_in("report", runs / "sweep", "-o", runs / "sweep.html")
+    return runs / "sweep.html"
+
+
+def audit(runs: Path) -> Path:
+    table = runs / "patients.csv"
+    type_in("demo", "--data", table)
+    columns = ("--domain", "hospital", "--label", "disease")
+    type_in("audit", table, *columns, "--design", "full", "--runs", runs / "audit")
+    return runs / "audit" / "audit-patients.csv.html"
+
+
+# What carries out the runs of each picture and writes its page.
+PAGES: dict[str, Callable[[Path], Path]] = {"demo": demo, "sweep": sweep, "audit": audit}
 
 
 def type_in(*words: object) -> None:
@@ -63,7 +84,7 @@ def take(page: Path) -> tuple[bytes, str]:
         tab = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
         tab.goto(page.resolve().as_uri())
         tab.wait_for_selector("html[data-drawn=yes]", timeout=60_000)
-        picture, verdict = tab.screenshot(), tab.inner_text("#verdict")
+        picture, verdict = tab.screenshot(), tab.inner_text(".headline")
         browser.close()
     return picture, verdict
 

@@ -1,4 +1,5 @@
-"""Pages of the site that are made from other files: changelog, guide for contributors, notebook.
+"""Pages of the site that are made from other files: changelog, guide for contributors, notebook,
+and a reference page for each command, method and public class.
 
 Links of the first two lead from the root of the repository. On the site, those to pages of docs/
 are kept, and links to other files become plain text.
@@ -8,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,17 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))  # mkdocs puts this file's folder first, where names mean other things
+
+from reproduction.pages.site_reference import (  # noqa: E402
+    SitePage,
+    command_pages,
+    method_index,
+    method_pages,
+    object_index,
+    object_pages,
+)
+
 PAGES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md"}
 NOTEBOOK = "tutorial.ipynb"
 STYLE = re.compile(r"<style.*?</style>", re.DOTALL)
@@ -30,7 +43,35 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     notebook = json.loads((ROOT / "docs" / NOTEBOOK).read_text())
     page = NOTEBOOK.replace(".ipynb", ".md")
     files.append(File.generated(config, page, content=as_markdown(notebook)))
+    for each in [page for pages in references().values() for page in pages]:
+        files.append(File.generated(config, each.file, content=each.text))
     return files
+
+
+def references() -> dict[str, list[SitePage]]:
+    """The reference pages by their heading in the navigation."""
+    return {
+        "Commands": command_pages(),
+        "Each method": method_pages(),
+        "Python": object_pages((ROOT / "docs" / "reference.md").read_text()),
+    }
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Add the reference pages to the navigation, where its entries are a word in brackets."""
+    config.nav = with_references(config.nav, references())
+    return config
+
+
+def with_references(entries: Any, pages: dict[str, list[SitePage]]) -> Any:
+    """The navigation with `[Commands]` and its like replaced by the pages."""
+    if isinstance(entries, list):
+        return [with_references(entry, pages) for entry in entries]
+    if isinstance(entries, dict):
+        return {name: with_references(entry, pages) for name, entry in entries.items()}
+    if str(entries).startswith("["):
+        return [{page.title: page.file} for page in pages[str(entries).strip("[]")]]
+    return entries
 
 
 def as_markdown(notebook: dict[str, Any]) -> str:
@@ -51,8 +92,10 @@ def as_markdown(notebook: dict[str, Any]) -> str:
 
 
 def on_page_markdown(markdown: str, page: Page, **_: object) -> str:
-    """Links of a page in docs/ that lead outside docs/."""
-    return outside(markdown, page.file.src_uri)
+    """Links of a page in docs/ that lead outside docs/; indexes in place of long references."""
+    indexes = {"methods.md": method_index, "reference.md": object_index}
+    shown = indexes.get(page.file.src_uri, str)(markdown)
+    return outside(shown, page.file.src_uri)
 
 
 def outside(markdown: str, page: str) -> str:

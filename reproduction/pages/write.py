@@ -14,16 +14,18 @@ from pathlib import Path
 from reproduction.pages import (
     executed,
     figures,
+    gallery,
     layers,
     methods,
     performance,
     recommended,
+    referee,
     reproduction,
     tutorial,
 )
 from reproduction.paper import published
 
-PAGES = (methods, reproduction, recommended, layers, performance)
+PAGES = (methods, reproduction, recommended, referee, layers, performance)
 
 
 def generated() -> Iterator[tuple[Path, str]]:
@@ -31,8 +33,11 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield published.PUBLISHED, published.text()
     for page in PAGES:
         yield page.PAGE, page.text()
+    for page in (performance.TEXT, performance.ARRIVE):
+        yield page, performance.text(page)
     yield from reproduction.details()
     yield from figures.drawn()
+    yield from gallery.files()
 
 
 def main() -> None:
@@ -45,4 +50,6 @@ def main() -> None:
 if __name__ == "__main__":
     main()
     executed.main()
+    for path, text in gallery.files():  # which shows what the executed pages print now
+        path.write_text(text)
     tutorial.main()

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from reproduction.arithmetic import Number, average, means, selected, whole
-from reproduction.compared import METHODS, group
+import math
+from statistics import median
+
+from reproduction.arithmetic import (
+    Number,
+    average,
+    means,
+    paired_difference,
+    scores,
+    selected,
+    whole,
+)
+from reproduction.compared import METHODS, REPLAY, group
 from reproduction.finished_runs import rows_of, table
-from reproduction.formatting import markdown, printed, signed
+from reproduction.formatting import interval, markdown, printed, several, signed
 from reproduction.paper.scores import near, papers_scores
 
 
@@ -111,3 +122,52 @@ def searched_section() -> str:
         "are near with their defaults were not searched, so a full search may bring fewer near.\n\n"
     )
     return summary + markdown(header, rows)
+
+
+# What might explain `cope` and `fdr`: the method, the default and the change.
+SUSPECTS = {
+    "τ = 0.1 as in CoPE's code": ("cope", '{"temperature": 0.1}'),
+    "one step on the sum": ("fdr", '{"second_step": false}'),
+}
+
+
+def suspects_section() -> str:
+    """Small runs of what might explain `cope` and `fdr`: the change minus the default."""
+    usual = scores(rows_of("readings", "rotated-digits", "{}"))
+    rows, certain = [], list[str]()
+    for words, (name, settings) in SUSPECTS.items():
+        runs = scores(rows_of("readings", "rotated-digits", settings)).get(name, {})
+        gap = paired_difference(runs, usual.get(name, {}))
+        if gap is None:
+            continue
+        n = several(gap.units, str(gap.unit))
+        beside = interval(paired_difference(usual[name], usual["er"]))
+        rows.append([f"`{name}`", beside, words, interval(gap), n])
+        certain += [words] * gap.certain
+    if not rows:
+        return "These runs have not finished.\n"
+    said = f"Certain: {', '.join(certain)}." if certain else "Neither change is certain to matter."
+    header = ["method", "default minus `er` [95%]", "change", "change minus default [95%]", "n"]
+    return f"{said}\n\n" + markdown(header, rows)
+
+
+def most_certain(temperature: float, classes: int = 10) -> float:
+    """CoPE's largest R for a class: its own prototype at cosine 1, all others at -1."""
+    odds = math.exp(1 / temperature)
+    return odds / (odds + (classes - 1) / odds)
+
+
+def bound_section() -> str:
+    """How certain CoPE can be at a temperature, and what other replay does in the fitted order."""
+    bounds = ", ".join(f"{most_certain(each):.0%} at τ = {each:g}" for each in (1, 0.5, 0.1))
+    ours, paper = means(table("fitted_order")), papers_column()
+    gaps = {name: ours[name][0] - paper[name][0] for name in REPLAY if name in ours}
+    below = [name for name, gap in gaps.items() if gap < 0]
+    return (
+        f"- `cope`: embeddings and prototypes have at most unit length, so R_c(f; q) is at most "
+        f"{bounds} with ten classes. The loss cannot vanish at the paper's τ. The runs below tell "
+        "whether that costs anything at the target.\n"
+        f"- `fdr`: in this order {len(below)} of the {len(gaps)} replay baselines lie below the "
+        f"paper, by a median of {-median(gaps[name] for name in below):.1f} points; `fdr` by "
+        f"{-gaps['fdr']:.1f}.\n"
+    )

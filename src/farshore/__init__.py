@@ -1,11 +1,11 @@
-"""Farshore: continual learning that works on domains nobody has seen.
+"""Farshore: train site after site, and know what to expect at the one nobody has seen.
 
-`Learner` learns one domain after another, `load` opens a saved learner, and `FarshoreClassifier` is
-the same for scikit-learn. `execute` carries out a `Run` on a `Benchmark` and measures the model on
-a target that it never saw; `compare` does so for several methods, targets and orders, on one's own
-data too. `farshore.methods`, `farshore.invariance`, `farshore.memory`,
-`farshore.networks` and `farshore.benchmarks` contain what can be extended; `farshore.testing`
-checks it.
+`Learner` learns one domain after another, `load` opens a saved learner, and `FarshoreClassifier`
+and `FarshoreRegressor` are the same for scikit-learn. `execute` carries out a `Run` on a
+`Benchmark` and measures the model on a target that it never saw; `compare` does so for several
+methods, targets and orders, on one's own data too. `farshore.methods`, `farshore.invariance`,
+`farshore.memory`, `farshore.networks` and `farshore.benchmarks` contain what can be extended;
+`farshore.testing` checks it.
 
 Public names are imported on first use, so that `farshore --help` does not load PyTorch.
 """
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from .errors import FarshoreDeprecationWarning as FarshoreDeprecationWarning
     from .errors import FarshoreError as FarshoreError
     from .estimator import FarshoreClassifier as FarshoreClassifier
+    from .estimator import FarshoreRegressor as FarshoreRegressor
     from .learner.learner import Learner as Learner
     from .learner.loading import load as load
     from .networks.network import Network as Network

@@ -8,25 +8,29 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import html
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from .base.files import write_inside
 from .base.names import check_name
-from .benchmarks import BENCHMARKS
+from .base.notebook import html_table, in_notebook
+from .benchmarks import BENCHMARKS, make_benchmark
 from .benchmarks.own.image_folder import ImageFolder
 from .benchmarks.own.table import OwnTable
 from .data.tables.frames import as_table
 from .errors import FarshoreError, unknown
 from .methods.optimization import choose_device
 from .report.build import write_report
+from .report.plots import plot_scores
 from .results.frame import frame_of_plan
 from .results.measures import mean_numbers
 from .results.select import scored, select
@@ -35,18 +39,21 @@ from .results.verdict import Verdict, judge
 from .runs.engines.carry_out import Progress, carry_out, open_runs
 from .runs.engines.engine import Engine, InlineEngine
 from .runs.engines.local import LocalEngine
-from .runs.engines.work import TaskOutcome
+from .runs.engines.work import WorkOutcome
 from .runs.plan.comparison import make_comparison, plan_comparison
 from .runs.plan.plan import Plan, Planned
-from .runs.plan.select import select_methods
+from .runs.plan.select import USUAL_METHODS, references, select_methods
 from .runs.result import Result
 from .runs.store.store import Store
+from .tasks.metrics import several
 
-# Quick methods of different kinds: no replay, replay, an invariant method, a closed form.
-USUAL_METHODS = ("finetune", "er", "cl-coral", "ridge")
+Report = Callable[[Planned | None, WorkOutcome | None, Progress], None]
+
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     """A finished comparison.
 
@@ -129,6 +136,26 @@ class Comparison:
         }
         return pd.DataFrame(columns).rename_axis("target")
 
+    def __repr__(self) -> str:
+        runs = several(len(self.results), "run")
+        return f"Comparison {self.name!r} of {runs}: {self.verdict.sentence}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the verdict and the ranking."""
+        ranking = self.verdict.ranking
+        metric = ranking.metric
+        rows = []
+        for each in ranking.standings:
+            mean = metric.text(each.estimate.mean if each.estimate else None)
+            minus = metric.text(each.difference.mean if each.difference else None, sign=True)
+            rows.append([each.row, each.rank or "", mean, minus])
+        heading = ["method", "rank", f"{metric.label} {metric.unit}", f"minus {ranking.reference}"]
+        return html_table(str(self), heading, rows)
+
+    def plot(self) -> go.Figure:
+        """A figure of all scores on the unseen targets, as the report shows it (plotly)."""
+        return plot_scores(self.frame, self.verdict.ranking)
+
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write the report of this comparison as .html, .md, .csv or .tex; return the path."""
         write_report(self.runs, Path(path), experiment=self.name)
@@ -140,7 +167,7 @@ def compare(
     *,
     domain: str | None = None,
     label: str | None = None,
-    methods: Sequence[str] | str = USUAL_METHODS,
+    methods: Sequence[str] | str | None = None,
     target: str | None = None,
     orders: Sequence[str] | str = "listed",
     seeds: int = 3,
@@ -154,7 +181,7 @@ def compare(
     workers: int = 1,
     device: str = "auto",
     name: str = "frame",
-    progress: bool = False,
+    progress: bool | None = None,
     **options: Any,
 ) -> Comparison:
     """Compare methods by their score on domains that they have not seen.
@@ -165,30 +192,30 @@ def compare(
         the name of a benchmark. A frame is written as a table into the folder `runs`, under `name`
         and a hash of its contents, and then read like any other file.
     domain, label: the columns of a table with the domain and with the class.
-    methods: names of methods and groups.
+    methods: names of methods and groups; by default a few quick ones of different kinds, and for
+        reference the most frequent class and, for tables, ordinary models fitted to all sources at
+        once (joint-linear, joint-forest, joint-trees), which are not ranked.
     target: the domain that stays unseen, or `each`: every domain in turn. The default is the
         benchmark's own target, and `each` for your own data.
     orders: orders of the sources, written as for `farshore compare --orders`.
     seeds: number of run seeds, counted from 0.
     workers: number of runs at a time, each in its own process; 1 runs them in this process.
     device: cpu, cuda, or auto: cuda if there is a GPU, otherwise cpu.
-    progress: print a line per run to standard error.
+    progress: True prints a line per run to standard error, False nothing; by default a notebook
+        shows a bar.
     options: further options of the benchmark, for example `time`, `group` or `drop`.
     """
     folder = Path(runs)
     if seeds < 1 or workers < 1:
         raise FarshoreError(f"seeds = {seeds} and workers = {workers} must be at least 1")
     given = {"domain": domain, "label": label, **options}
-    benchmark, chosen = find_data(
-        data, {key: value for key, value in given.items() if value is not None}, folder, name
-    )
+    given = {key: value for key, value in given.items() if value is not None}
+    benchmark, chosen = find_data(data, given, folder, name)
+    if methods is None:
+        methods = [*USUAL_METHODS, *references(make_benchmark(benchmark, chosen))]
+    of_network = {"network": network, "network_settings": dict(network_settings)}
     comparison = make_comparison(
-        {
-            "benchmark": benchmark,
-            "options": chosen,
-            "network": network,
-            "network_settings": dict(network_settings),
-        },
+        {"benchmark": benchmark, "options": chosen, **of_network},
         select_methods([methods] if isinstance(methods, str) else methods),
         seeds=range(seeds),
         orders=[orders] if isinstance(orders, str) else orders,
@@ -240,21 +267,42 @@ def _save(frame: pd.DataFrame, options: Mapping[str, Any], runs: Path, name: str
     return path
 
 
-def carry_out_quietly(plan: Plan, store: Store, workers: int, progress: bool) -> list[str]:
+def carry_out_quietly(plan: Plan, store: Store, workers: int, progress: bool | None) -> list[str]:
     """Carry out the open runs; return one line per failure."""
-
-    def report(planned: Planned | None, outcome: TaskOutcome | None, state: Progress) -> None:
-        if progress and planned is not None and outcome is not None:
-            target = f", target {planned.condition.target}" if planned.condition.target else ""
-            print(
-                f"[{state.done}/{state.total}] {planned.run.method}{target}, seed {planned.seed}: "
-                f"{outcome.status} in {outcome.seconds:.1f} s",
-                file=sys.stderr,
-            )
-
     todo, _ = open_runs(plan, store)
     if not todo:
         return []
     engine: Engine = InlineEngine() if workers == 1 else LocalEngine(workers)
-    with engine:
+    with engine, _shown(progress) as report:
         return carry_out(plan, store, engine, todo=todo, report=report).failures
+
+
+@contextmanager
+def _shown(progress: bool | None) -> Iterator[Report]:
+    """What is told of each run: nothing, a line, or in a notebook a bar that moves."""
+
+    def line(planned: Planned | None, outcome: WorkOutcome | None, state: Progress) -> None:
+        if progress and planned is not None and outcome is not None:
+            target = f", target {planned.condition.target}" if planned.condition.target else ""
+            what = f"{planned.run.method}{target}, seed {planned.seed}"
+            ended = f"{outcome.status} in {outcome.seconds:.1f} s"
+            print(f"[{state.done}/{state.total}] {what}: {ended}", file=sys.stderr)
+
+    if progress is not None or not in_notebook():
+        yield line
+        return
+    # Not rich's bar, which warns where ipywidgets is missing.
+    from IPython.display import HTML, display
+
+    shown = display(HTML("starting"), display_id=True)
+    done = 0
+
+    def advance(_: Planned | None, __: WorkOutcome | None, state: Progress) -> None:
+        nonlocal done
+        done = state.done
+        now = html.escape(state.current[0].run.method if state.current else "runs")
+        bar = f'<progress value="{state.done}" max="{state.total}"></progress>'
+        shown.update(HTML(f"{now} {bar} {state.done}/{state.total}"))
+
+    yield advance
+    shown.update(HTML(f"{done} runs"))

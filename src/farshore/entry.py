@@ -1,7 +1,5 @@
 """Entry: the interface shared by all catalog entries, methods and adaptations alike."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
@@ -57,6 +55,10 @@ class Entry:
     system: ClassVar[str] = "gradient"
     # Whether it learns from tables only, not from images.
     tables_only: ClassVar[bool] = False
+    # Whether the order of the sources has no influence, so that a plan has one run for all orders.
+    any_order: ClassVar[bool] = False
+    # Whether labels must be classes; otherwise they may also be numbers.
+    needs_classes: ClassVar[bool] = True
     # False if the loss has no ERM term to which class weights could apply.
     weighs_classes: ClassVar[bool] = True
     # Whether rows can have weights in its ERM term.

@@ -1,7 +1,5 @@
 """Errors that a user can fix: they say what was given, what is allowed and what to type."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""FarshoreClassifier: the learner as a scikit-learn estimator.
+"""FarshoreClassifier and FarshoreRegressor: the learner as a scikit-learn estimator.
 
 `fit(X, y, domain=names)` learns the domains of the rows one after another; `partial_fit` learns one
 more. Pipeline and GridSearchCV pass the names on by metadata routing:
@@ -6,14 +6,12 @@ more. Pipeline and GridSearchCV pass the names on by metadata routing:
 `FarshoreClassifier().set_fit_request(domain=True)`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets, unique_labels
 from sklearn.utils.validation import (
     assert_all_finite,
@@ -22,40 +20,29 @@ from sklearn.utils.validation import (
     column_or_1d,
     validate_data,
 )
+from torch import nn
 
-from .data.tables.frames import Preprocess
+from .data.tables.frames import Preprocess, as_table
 from .errors import FarshoreError
 from .learner.learner import Learner
 from .learner.loading import from_state_dict
 from .methods import DEFAULT_METHOD
+from .networks.build import as_network
 from .networks.network import Network
 
 # The parameters that a learner has, too.
 OF_LEARNER = (
-    *("network", "method", "memory", "settings", "network_settings", "preprocess", "device"),
+    *("network", "method", "memory", "settings", "network_settings", "preprocess", "text"),
+    "device",
 )
 
 
-class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """A classifier that learns a sequence of domains.
-
-    The columns of an array or a data frame are scaled and encoded by the first domain's training
-    rows, as everywhere in Farshore; NaN is a missing value. `preprocess="none"` takes numbers as
-    they are.
-
-    network, method, memory, settings, network_settings, preprocess, device: as for
-    `farshore.Learner`.
-    steps: training steps per domain; by default 20 passes over its rows, 100 to 1000 steps.
-    validation: the share of each domain's rows that is held out, as in `Learner.learn`, to measure
-    `scores_`; with 0, every row is trained on.
-    domain_order: the order in which `fit` learns the domains; by default, the order in which their
-    names first appear.
-    random_state: the seed.
-    """
+class _Estimator(BaseEstimator):  # type: ignore[misc]
+    """What both estimators have in common."""
 
     def __init__(
         self,
-        network: str | Network = "mlp",
+        network: str | Network | nn.Module = "mlp",
         method: str = DEFAULT_METHOD,
         memory: int = 1000,
         *,
@@ -63,6 +50,7 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         settings: Mapping[str, Any] | None = None,
         network_settings: Mapping[str, Any] | None = None,
         preprocess: Preprocess | None = None,
+        text: Sequence[str] | None = None,
         validation: float | int = 0.2,
         domain_order: Sequence[Any] | None = None,
         random_state: int | None = 0,
@@ -75,75 +63,59 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.settings = settings
         self.network_settings = network_settings
         self.preprocess = preprocess
+        self.text = text
         self.validation = validation
         self.domain_order = domain_order
         self.random_state = random_state
         self.device = device
 
-    def fit(self, X: Any, y: Any, domain: Any = None) -> FarshoreClassifier:
+    def fit(self, X: Any, y: Any, domain: Any = None, sample_weight: Any = None) -> Self:
         """Learn from scratch; `domain` is each row's domain name, without it all belong to one."""
         X, y = self._validated(X, y)
-        check_classification_targets(y)
+        weights = self._weights(sample_weight, y)
         names = (
             np.full(len(y), "domain 1", dtype=object)
             if domain is None
             else np.asarray(column_or_1d(domain)).astype(str).astype(object)
         )
         if len(names) != len(y):
-            raise ValueError(
-                f"domain has {len(names)} names, but X has {len(y)} rows: give one name per row"
-            )
+            why = f"domain has {len(names)} names, but X has {len(y)} rows: give one name per row"
+            raise ValueError(why)
         domains = list(dict.fromkeys(names.tolist()))
         order = domains if self.domain_order is None else [str(name) for name in self.domain_order]
         unordered = [name for name in domains if name not in order]
         if unordered:
             raise ValueError(f"domain_order does not name the domain {unordered[0]!r}")
-        self._start(unique_labels(y))
+        self._start(self._classes(y))
         for name in order:
             if name in domains:  # a cross-validation fold may lack a domain
                 rows = np.flatnonzero(names == name)
-                self._learn(_take(X, rows), y[rows], name)
+                self._learn(
+                    _take(X, rows), y[rows], name, None if weights is None else weights[rows]
+                )
         return self
 
-    def partial_fit(
-        self, X: Any, y: Any, classes: Any = None, domain: Any = None
-    ) -> FarshoreClassifier:
-        """Learn one more domain.
+    def _classes(self, y: np.ndarray) -> np.ndarray | None:
+        """The classes among these labels; None if labels are numbers."""
+        return None
 
-        `domain` is its name (one name, or the same name for each row). The first call fixes the
-        classes.
-        """
+    def _learn_one_more(
+        self, X: Any, y: Any, classes: Any, domain: Any, sample_weight: Any
+    ) -> Self:
         first = not hasattr(self, "learner_")
         X, y = self._validated(X, y, reset=first)
-        check_classification_targets(y)
+        found = self._classes(y)
         if first:
-            self._start(unique_labels(y) if classes is None else np.unique(classes))
-        names = (
-            []
-            if domain is None
-            else list(
-                dict.fromkeys(map(str, np.atleast_1d(np.asarray(domain, dtype=object)).tolist()))
-            )
-        )
+            self._start(found if classes is None else np.unique(classes))
+        given = [] if domain is None else np.asarray(domain, dtype=object).reshape(-1).tolist()
+        names = list(dict.fromkeys(map(str, given)))
         if len(names) > 1:
             raise ValueError(
                 f"partial_fit learns one domain at a time, but domain has {len(names)} names"
             )
-        self._learn(X, y, names[0] if names else f"domain {len(self.domains_) + 1}")
+        weights = self._weights(sample_weight, y)
+        self._learn(X, y, names[0] if names else f"domain {len(self.domains_) + 1}", weights)
         return self
-
-    def predict_proba(self, X: Any) -> np.ndarray:
-        """The probability of each class, in the order of `classes_`."""
-        check_is_fitted(self)
-        X = self._validated(X, reset=False)
-        probabilities: np.ndarray = self.learner_.predict_proba(X)
-        return probabilities
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The label of each row."""
-        check_is_fitted(self)
-        labels: np.ndarray = self.classes_[self.predict_proba(X).argmax(axis=1)]
-        return labels
 
     @property
     def domains_(self) -> list[str]:
@@ -158,6 +130,8 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         fitted without names.
         """
         columns = self._preprocesses_columns()
+        if hasattr(X, "get_columns") or hasattr(X, "to_pandas"):  # Polars or Arrow
+            X = as_table(X)
         named = isinstance(X, pd.DataFrame) and (reset or hasattr(self, "feature_names_in_"))
         if columns and named:
             validate_data(self, X, y, reset=reset, skip_check_array=True)
@@ -170,7 +144,7 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if getattr(X, "ndim", 2) == 4 and self.network != "mlp":  # images keep their type
             return validate_data(self, X, y, reset=reset, dtype=None, allow_nd=True)
         checks = {"dtype": np.float64, "ensure_all_finite": "allow-nan" if columns else True}
-        return validate_data(self, X, y, reset=reset, **checks)
+        return validate_data(self, X, y, reset=reset, **checks, **self._of_labels(y))
 
     def _preprocesses_columns(self) -> bool:
         default = "columns" if isinstance(self.network, str) else "none"
@@ -181,35 +155,50 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.allow_nan = self._preprocesses_columns()
         return tags
 
-    def _start(self, classes: np.ndarray) -> None:
-        if len(classes) < 2:
-            raise ValueError(
-                "the data contain only one class: a classifier needs at least 2; name all classes "
-                "in partial_fit(classes=...)"
-            )
+    def _of_labels(self, y: Any) -> dict[str, bool]:
+        """Further checks of labels."""
+        return {}
+
+    def _start(self, classes: np.ndarray | None) -> None:
         seed = np.random.randint(2**31) if self.random_state is None else int(self.random_state)
         try:
             given = {name: getattr(self, name) for name in OF_LEARNER}
-            learner = Learner(**given, seed=seed, classes=list(range(len(classes))))
+            weight = getattr(self, "class_weight", None)
+            if isinstance(weight, str):
+                given["settings"] = {**(self.settings or {}), "class_weight": weight}
+            task: dict[str, Any] = (
+                {"task": "regression"}
+                if classes is None
+                else {"classes": list(range(len(classes)))}
+            )
+            self.learner_ = Learner(**given, seed=seed, **task)
         except FarshoreError as error:
             raise ValueError(str(error)) from None
-        self.classes_, self.learner_ = classes, learner
         self.scores_: dict[str, dict[str, float]] = {}
 
-    def _learn(self, X: np.ndarray, y: np.ndarray, name: str) -> None:
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise ValueError(
-                f"y contains the class {unknown[0]!r}, which the first call did not name: give it "
-                "in partial_fit(classes=...)"
-            )
+    def _weights(self, given: Any, y: np.ndarray) -> np.ndarray | None:
+        """The weight of each row times that of its class; None if all are equal."""
+        weights = np.ones(len(y))
+        if given is not None:
+            weights = np.asarray(column_or_1d(given), dtype=float)
+        if len(weights) != len(y):
+            raise ValueError(f"sample_weight has {len(weights)} numbers, but X has {len(y)} rows")
+        if not weights.any():
+            raise ValueError("sample_weight is zero for every row")
+        of_class = getattr(self, "class_weight", None)
+        if isinstance(of_class, Mapping):
+            weights = weights * [of_class.get(label, 1.0) for label in y.tolist()]
+        return None if (weights == weights[0]).all() else weights
+
+    def _learn(self, X: Any, y: np.ndarray, name: str, weights: np.ndarray | None) -> None:
         try:
             self.scores_[name] = self.learner_.learn(
                 X,
-                np.searchsorted(self.classes_, y),
+                y,
                 domain=name,
                 steps=self.steps,
                 validation=self.validation,
+                weights=weights,
             )
         except FarshoreError as error:
             raise ValueError(str(error)) from None
@@ -226,10 +215,140 @@ class FarshoreClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         saved = state.pop("learner_", None)
         super().__setstate__(state)
         if saved is not None:
-            network = self.network if isinstance(self.network, Network) else None
+            network = None if isinstance(self.network, str) else as_network(self.network)
             self.learner_ = from_state_dict(
                 saved, "the copied estimator", network=network, device=self.device
             )
+
+
+class FarshoreClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
+    """A classifier that learns a sequence of domains.
+
+    The columns of an array or a data frame are scaled and encoded by the first domain's training
+    rows, as everywhere in Farshore; NaN is a missing value. `preprocess="none"` takes numbers as
+    they are.
+
+    network, method, memory, settings, network_settings, preprocess, text, device: as for
+    `farshore.Learner`.
+    steps: training steps per domain; by default 20 passes over its rows, 100 to 1000 steps.
+    class_weight: None, "balanced": every class counts the same in training, or a weight per class.
+    validation: the share of each domain's rows that is held out, as in `Learner.learn`, to measure
+    `scores_`; with 0, every row is trained on.
+    domain_order: the order in which `fit` learns the domains; by default, the order in which their
+    names first appear.
+    random_state: the seed.
+    """
+
+    def __init__(
+        self,
+        network: str | Network | nn.Module = "mlp",
+        method: str = DEFAULT_METHOD,
+        memory: int = 1000,
+        *,
+        steps: int | None = None,
+        settings: Mapping[str, Any] | None = None,
+        network_settings: Mapping[str, Any] | None = None,
+        preprocess: Preprocess | None = None,
+        text: Sequence[str] | None = None,
+        class_weight: str | Mapping[Any, float] | None = None,
+        validation: float | int = 0.2,
+        domain_order: Sequence[Any] | None = None,
+        random_state: int | None = 0,
+        device: str = "cpu",
+    ) -> None:
+        super().__init__(
+            network,
+            method,
+            memory,
+            steps=steps,
+            settings=settings,
+            network_settings=network_settings,
+            preprocess=preprocess,
+            text=text,
+            validation=validation,
+            domain_order=domain_order,
+            random_state=random_state,
+            device=device,
+        )
+        self.class_weight = class_weight
+
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: Any = None,
+        domain: Any = None,
+        sample_weight: Any = None,
+    ) -> Self:
+        """Learn one more domain.
+
+        `domain` is its name (one name, or the same name for each row). The first call fixes the
+        classes.
+        """
+        return self._learn_one_more(X, y, classes, domain, sample_weight)
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class, in the order of `classes_`."""
+        check_is_fitted(self)
+        X = self._validated(X, reset=False)
+        probabilities: np.ndarray = self.learner_.predict_proba(X)
+        return probabilities
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The label of each row."""
+        check_is_fitted(self)
+        labels: np.ndarray = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        return labels
+
+    def _classes(self, y: np.ndarray) -> np.ndarray:
+        check_classification_targets(y)
+        found: np.ndarray = unique_labels(y)
+        return found
+
+    def _start(self, classes: np.ndarray | None) -> None:
+        assert classes is not None
+        if len(classes) < 2:
+            raise ValueError(
+                "the data contain only one class: a classifier needs at least 2; name all classes "
+                "in partial_fit(classes=...)"
+            )
+        super()._start(classes)
+        self.classes_ = classes
+
+    def _learn(self, X: Any, y: np.ndarray, name: str, weights: np.ndarray | None) -> None:
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(
+                f"y contains the class {unknown[0]!r}, which the first call did not name: give it "
+                "in partial_fit(classes=...)"
+            )
+        super()._learn(X, np.searchsorted(self.classes_, y), name, weights)
+
+
+class FarshoreRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
+    """A model of a number that learns a sequence of domains.
+
+    The label is scaled by the first domain's training rows; predictions are in its own unit. The
+    parameters are those of `FarshoreClassifier`, without `class_weight`; methods that need classes
+    are refused.
+    """
+
+    def partial_fit(self, X: Any, y: Any, domain: Any = None, sample_weight: Any = None) -> Self:
+        """Learn one more domain; `domain` is its name (one name, or the same name for each row)."""
+        return self._learn_one_more(X, y, None, domain, sample_weight)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The value of each row."""
+        check_is_fitted(self)
+        values: np.ndarray = self.learner_.predict(self._validated(X, reset=False))
+        return values
+
+    def _classes(self, y: np.ndarray) -> None:
+        if len(y) < 2:
+            raise ValueError("one sample has no scale of the label: give at least 2 rows")
+
+    def _of_labels(self, y: Any) -> dict[str, bool]:
+        return {} if isinstance(y, str) else {"y_numeric": True}
 
 
 def _take(X: Any, rows: np.ndarray) -> Any:

@@ -1,7 +1,5 @@
 """Observer: callbacks for logging a training run. Subclass it and override what you need."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from torch import Tensor

@@ -4,8 +4,6 @@ A `Profile` overrides some defaults and distributions for data on which other va
 Each benchmark names the profile that it uses.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
@@ -157,11 +155,8 @@ class Settings(BaseModel):
     @classmethod
     def distributions(cls, profile: Profile = DEFAULT, method: str = "") -> dict[str, Distribution]:
         """The search distribution of every setting that is searched."""
-        return {
-            name: setting.search
-            for name, setting in cls.searched(profile, method).items()
-            if setting.search is not None
-        }
+        known = cls.searched(profile, method).items()
+        return {name: of.search for name, of in known if of.search is not None}
 
     @classmethod
     def build(
@@ -185,10 +180,8 @@ class Settings(BaseModel):
     @classmethod
     def _own(cls) -> dict[str, Searched]:
         """Defaults and distributions declared by the class itself, without a profile."""
-        return {
-            name: _searched(info.json_schema_extra, info.default)
-            for name, info in cls.model_fields.items()
-        }
+        fields = cls.model_fields.items()
+        return {name: _searched(info.json_schema_extra, info.default) for name, info in fields}
 
 
 def explain(error: ValidationError, *, shown: int = 1000) -> str:
@@ -254,6 +247,14 @@ class RunSettings(Settings):
         help="balanced: weight rows in the ERM terms inversely to how frequent their class is "
         "among the current domain's training rows",
     )
+    loss: Literal["auto", "squared", "huber", "quantile"] = setting(
+        "auto",
+        help="for a number as the label: squared error, huber (linear beyond one deviation) or "
+        "quantile; auto: squared, and the cross-entropy for classes",
+    )
+    quantile: float = setting(
+        0.5, gt=0, lt=1, help="q of loss=quantile: a prediction that is too low costs q / (1 - q)"
+    )
     freeze_batchnorm: bool = setting(
         False, help="BatchNorm uses its stored statistics in training too"
     )
@@ -267,7 +268,7 @@ class RunSettings(Settings):
         0.5,
         ge=0,
         lt=1,
-        help="share of a domain's steps after which the mean of average=swad begins",
+        help="share of a domain's steps after which the mean of average=swad starts",
     )
     execution: Literal["auto", "eager", "compiled", "graph"] = setting(
         "auto",
@@ -288,10 +289,7 @@ class RunSettings(Settings):
         None, gt=0, help="step size for the features; default: learning_rate, as for the classifier"
     )
     head_width: int = setting(
-        0,
-        ge=0,
-        le=65536,
-        help="with train=head: hidden units between the frozen features and the classifier",
+        0, ge=0, le=65536, help="with train=head: hidden units of the classifier"
     )
     store: Literal["auto", "features"] = setting(
         "auto",
@@ -307,10 +305,7 @@ class RunSettings(Settings):
         True, help="false: augment never swaps left and right, where the difference matters"
     )
     augment_copies: int = setting(
-        0,
-        ge=0,
-        le=100,
-        help="with train=head: augmented copies of every training image, whose features are kept",
+        0, ge=0, le=100, help="with train=head: augmented copies of images, features are kept"
     )
     micro_batch: int | None = setting(
         None,
@@ -319,10 +314,7 @@ class RunSettings(Settings):
         "with less memory and about a third more work",
     )
     threads: int | None = setting(
-        None,
-        ge=1,
-        le=256,
-        help="CPU threads; default: 1 for networks below a million parameters, else one per core",
+        None, ge=1, le=256, help="CPU threads; default: 1 to a million parameters, then one a core"
     )
     deterministic: bool = setting(
         False, help="on a GPU: use kernels with bitwise reproducible results, which are slower"

@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -24,6 +25,7 @@ from .memory.memory import Fields
 from .networks.network import Network
 from .observer import Observer
 from .settings import RunSettings
+from .tasks.task import Task
 
 if TYPE_CHECKING:
     from .training.checkpoints import Checkpoints
@@ -34,6 +36,7 @@ SYSTEMS: Registry[type[System]] = Registry(
     {
         "gradient": ".training.trainer:Trainer",
         "trees": ".systems.trees.system:TreesSystem",
+        "pooled": ".systems.joint.system:PooledSystem",
         "closed-form": ".systems.closed_form.system:ClosedFormSystem",
         "committee": ".systems.committee.system:CommitteeSystem",
     },
@@ -43,11 +46,12 @@ SYSTEMS: Registry[type[System]] = Registry(
 
 @dataclass(frozen=True)
 class Setup:
-    """What a system is built from, once the shape of the inputs and the classes are known.
+    """What a system is built from, once the shape of the inputs and the task are known.
 
     entry: the method, from the catalog.
     settings: the settings of the method that were given; `profile` names their defaults.
     capacity: how many rows of all past domains may be kept in total.
+    metric: the score that counts.
     weighted: rows have weights, which a memory keeps with them.
     restored: the weights come from a saved state, so files of pretrained weights are not needed.
     """
@@ -57,15 +61,21 @@ class Setup:
     profile: str
     run: RunSettings
     shape: tuple[int, ...]
-    classes: int
+    task: Task
     network: str | Network
     network_settings: Mapping[str, Any]
     capacity: int
     seed: int
     device: torch.device
     observer: Observer
+    metric: str = "accuracy"
     weighted: bool = False
     restored: bool = False
+
+    @property
+    def classes(self) -> int:
+        """The width of the output layer: one output per class."""
+        return self.task.outputs
 
     def refuse_average(self) -> None:
         """Raise an error if weights are to be averaged over steps, for a system without steps."""
@@ -95,6 +105,8 @@ class System(ABC):
     seconds: dict[str, float]
     # Rows per step on the last domain, current and replayed.
     rows_per_step: int
+    # For the last domain: how strongly each term besides ERM acted at its end, if there are any.
+    doses: Mapping[str, float | None] = MappingProxyType({})
     # Deviations from what was requested, and the reasons.
     notes: list[str]
 
@@ -134,6 +146,10 @@ class System(ABC):
     def features(self, inputs: Tensor) -> Tensor:
         """Features of these inputs, as the classifier receives them, [n, d]."""
 
+    def logits_and_features(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Both for the same inputs."""
+        return self.logits(Rows.unlabelled(inputs)), self.features(inputs)
+
     @abstractmethod
     def predictor(self) -> nn.Module:
         """The module from inputs to logits, which is frozen, measured and exported."""
@@ -155,9 +171,27 @@ class System(ABC):
     def empty_memory(self) -> None:
         """Delete all rows of a memory that mixes domains: those of one cannot be found."""
 
+    def why_not_joined(self, other: System) -> str | None:
+        """Why what both have learned cannot be added up; None if it can.
+
+        other: a system of the same method, settings, form of rows and classes.
+        """
+        return "what it learns depends on the order of the sites and cannot be added up"
+
+    def too_few_rows(self) -> dict[str, str]:
+        """By domain, why what is kept of it would tell whoever gets it the rows themselves."""
+        return {}
+
+    def join(self, others: Sequence[System]) -> None:
+        """Add what other systems have learned, as if this one had learned from their rows."""
+        raise FarshoreError("this system cannot be joined with another")
+
     @abstractmethod
     def kept_rows(self) -> dict[str, Fields]:
         """Rows kept of past domains, per domain where the domains can be distinguished."""
+
+    def share(self, kept: Mapping[str, Fields]) -> None:
+        """Keep these rows instead of own ones, as a member of a committee that keeps no more."""
 
     @abstractmethod
     def usage(self) -> Usage:
@@ -170,12 +204,3 @@ class System(ABC):
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state from `state_dict` in a system of the same setup."""
-
-
-def widened(old: Tensor, new: Tensor) -> Tensor:
-    """A tensor of the shape of `new` whose first entries along every axis are those of `old`."""
-    if old.shape == new.shape:
-        return old
-    wide = new.detach().clone()
-    wide[tuple(slice(length) for length in old.shape)] = old
-    return wide

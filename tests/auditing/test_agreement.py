@@ -77,7 +77,7 @@ def test_both_have_the_same_ranking(done, judged: Verdict, tmp_path: Path) -> No
     assert done.findings.ranking == judged.ranking
     numbers = json.loads(done.report(tmp_path / "audit.json").read_text())
     assert numbers["reference"] == judged.ranking.reference
-    assert len(numbers["methods"]) == len(judged.ranking.standings) == 5
+    assert len(numbers["methods"]) == len(judged.ranking.standings) == 8
     for shown, each in zip(numbers["methods"], judged.ranking.standings, strict=True):
         assert each.estimate is not None
         assert (shown["method"], shown["rank"]) == (each.row, each.rank)
@@ -120,7 +120,8 @@ def test_nothing_is_recommended_if_everything_guesses(whole: pd.DataFrame) -> No
     found = find_all(guessing, made_sites(whole))
     assert found.recommendation is None
     assert found.choice.method == "ridge"
-    assert "no candidate tells the classes apart better than guessing" in verdict(found)
+    assert "no candidate tells the classes apart better than guessing" in found.decision.sentence
+    assert "no score to expect at a new site" in verdict(found)
 
 
 def test_a_candidate_with_a_diverged_run_is_never_chosen(whole: pd.DataFrame) -> None:

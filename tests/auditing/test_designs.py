@@ -22,10 +22,11 @@ from farshore.auditing.designs import LADDER, MINUTES, plan_designs, to_climb, w
 from farshore.benchmarks import make_benchmark
 from farshore.errors import FarshoreError
 from farshore.runs.engines.carry_out import carry_out, open_runs
-from farshore.runs.engines.work import TaskOutcome
+from farshore.runs.engines.work import WorkOutcome
 from farshore.runs.plan.comparison import plan_comparison
 from farshore.runs.plan.experiment import Experiment
 from farshore.runs.plan.plan import Plan
+from farshore.runs.plan.select import references
 from farshore.runs.store.store import Store
 
 SOAK = pytest.mark.soak
@@ -34,6 +35,7 @@ SITES = 25
 SECONDS = {
     **{"majority": 0.5, "ridge": 1.0, "er": 2.0, "finetune": 2.0, "cl-coral": 4.0, "joint": 4.0},
     **{"cl-fishr": 4.0, "trees": 5.0, "best": 6.0},
+    **{"joint-linear": 0.1, "joint-forest": 0.3, "joint-trees": 0.3},
 }
 
 
@@ -47,17 +49,17 @@ class Timed(Here):
     def monotonic(self) -> float:
         return self.now
 
-    def next(self, seconds: float) -> TaskOutcome | None:
+    def next(self, seconds: float) -> WorkOutcome | None:
         planned = self.tasks.popleft().planned
         if planned.run.method == self.failing:
-            return TaskOutcome(planned.name, "failed", "no memory")
+            return WorkOutcome(planned.name, "failed", "no memory")
         steps = planned.run.steps or 100
         spent = SECONDS[planned.run.method] * steps / 100
         self.now += spent
         self.carried.append(planned.name)
         made = {"steps": steps, "seconds": {"total": spent, "training": spent}}
         write(self.runs, result(planned.run, 0.5, **made), planned)
-        return TaskOutcome(planned.name, "done", seconds=spent)
+        return WorkOutcome(planned.name, "done", seconds=spent)
 
 
 def table(folder: Path, sites: int) -> Mapping[str, object]:
@@ -159,7 +161,8 @@ def test_a_higher_design_has_the_runs_of_the_lower_ones(tmp_path: Path) -> None:
         plan: Plan = plan_comparison(experiment, store, record=False)
         runs[name] = set(plan.unique())
     assert {name: len(of) for name, of in runs.items()} == {
-        **{"glance": 4 * 3, "small": 8 * 3, "medium": 20 * 6, "large": 25 * 9, "full": 25 * 9 * 2}
+        **{"glance": 4 * 6, "small": 8 * 6, "medium": 20 * 9, "large": 25 * 12},
+        "full": 25 * (9 * 2 + 3),  # one run of the references for both orders
     }
     assert runs["small"] < runs["medium"] < runs["large"] < runs["full"]
     assert not runs["glance"] & runs["full"]
@@ -198,7 +201,10 @@ def test_designs_that_agree_are_one(tmp_path: Path) -> None:
     one_order = designs_of(few, methods=["er"], orders=["listed"])[1]
     assert list(one_order) == ["full"]
     part = one_order["full"].parts[0]
-    assert (part.methods, part.orders) == (["er", "majority", "joint"], ["listed"])
+    assert (part.methods, part.orders) == (
+        ["er", *references(make_benchmark("table", few)), "joint"],
+        ["listed"],
+    )
     assert list(designs_of(few, methods=["er"], steps=3)[1]) == ["large", "full"]
     # Names with a slash cannot be listed in a target: all sites are left out.
     frame = pd.read_csv(str(few["path"]))

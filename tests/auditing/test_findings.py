@@ -15,48 +15,8 @@ from farshore.auditing.choice import early_scores, make_choice
 from farshore.auditing.curve import Point, fit_curve, gain_of_rows
 from farshore.auditing.findings import check_enough
 from farshore.deployment.unlike import SiteRows, compare_sites
-from farshore.results.expectation import expect
 from farshore.results.summary import rank
 from farshore.results.verdict import recommend
-
-
-def test_the_interval_of_worked_numbers() -> None:
-    """Mean 0.8, deviation 0.1, t(3) at 95% 2.3534: 0.8 ± 2.3534 · 0.1 · √1.25."""
-    deviation = 0.1 * math.sqrt(3) / 2  # so that the sample deviation of ±d, ±d is 0.1
-    values = {"a": [0.8 - deviation], "b": [0.8 + deviation], "c": [0.8 - deviation]}
-    values["d"] = [0.8 + deviation]
-    expected = expect(values)
-    assert expected is not None
-    half = 2.353363 * 0.1 * math.sqrt(1.25)
-    assert (expected.low, expected.high) == pytest.approx((0.8 - half, min(1, 0.8 + half)))
-    assert expected.mean == pytest.approx(0.8)
-
-
-def test_runs_that_differ_widen_the_interval() -> None:
-    steady = {
-        site: [value] * 2 for site, value in zip("abcde", (0.6, 0.62, 0.61, 0.63, 0.6), strict=True)
-    }
-    shaky = {site: [value[0] - 0.05, value[0] + 0.05] for site, value in steady.items()}
-    narrow, wide = expect(steady), expect(shaky)
-    assert narrow is not None
-    assert wide is not None
-    assert wide.width > narrow.width
-    assert wide.within == pytest.approx(0.05 * math.sqrt(2))
-
-
-def test_the_interval_holds_for_normal_sites() -> None:
-    draws = np.random.default_rng(0)
-    hits = 0
-    for _ in range(400):
-        scores = draws.normal(0.7, 0.05, size=7)
-        interval = expect({str(k): [value] for k, value in enumerate(scores[:6])})
-        assert interval is not None
-        hits += interval.low <= scores[6] <= interval.high
-    assert 0.87 <= hits / 400 <= 0.93
-
-
-def test_three_sites_give_no_interval() -> None:
-    assert expect({"a": [0.5], "b": [0.6], "c": [0.7]}) is None
 
 
 def made_runs(
@@ -166,10 +126,11 @@ def test_sites_without_shift_are_not_told_apart() -> None:
     ("sites", "enough"),
     [
         ({"a": 100, "b": 100, "c": 100, "d": 100}, True),
-        ({"a": 100, "b": 100, "c": 100}, False),
+        ({"a": 100, "b": 100, "c": 100}, True),
+        ({"a": 100, "b": 100}, False),
         ({"a": 7, "b": 8, "c": 7, "d": 8}, False),
         ({"a": 100, "b": 100, "c": 100, "d": 100, "e": 3}, True),
-        ({"a": 100, "b": 100, "c": 100, "d": 3}, False),
+        ({"a": 100, "b": 100, "c": 3}, False),
     ],
 )
 def test_too_few_data_are_refused_with_a_reason(sites: dict[str, int], enough: bool) -> None:

@@ -9,7 +9,12 @@ import torch
 from scenarios import make_scenario
 
 from farshore import Run, execute
-from farshore.benchmarks.rotated_mnist import RotatedMNIST, RotatedMNISTExtended, read_idx
+from farshore.benchmarks.rotated_mnist import (
+    RotatedMNIST,
+    RotatedMNISTExtended,
+    RotatedMNISTTime,
+    read_idx,
+)
 from farshore.data.images.images import rotate
 from farshore.data.seal import FrozenModel
 from farshore.errors import FarshoreError
@@ -45,6 +50,24 @@ def test_five_disjoint_parts_of_the_official_digits(data_root: Path) -> None:
     first = torch.from_numpy(np.array(prepared.read("0")[0][:500]))
     assert not turned & {image.tobytes() for image in rotate(first, 15.0).numpy()}
     assert len(known) == 70_000
+
+
+def test_in_time_the_targets_and_what_follows_fifty_degrees_are_never_learned(
+    data_root: Path,
+) -> None:
+    benchmark = RotatedMNISTTime()
+    prepared = benchmark.prepare()
+    assert list(prepared.domains) == [str(angle) for angle in range(0, 90, 10)]
+    assert set(prepared.domains.values()) == {7777, 7778}
+    assert benchmark.each_target() == {
+        "60": ("70", "80"),
+        "70": ("60", "80"),
+        "80": ("60", "70"),
+    }
+    scenario = benchmark.scenario(target="80")
+    assert [domain.name for domain in scenario.sources] == ["0", "10", "20", "30", "40", "50"]
+    assert [len(domain.train) for domain in scenario.sources] == [7000] * 6
+    assert [domain.name for domain in benchmark.scenario(target="20").sources] == ["0", "10"]
 
 
 def test_images_are_bytes_and_turn_counter_clockwise(data_root: Path) -> None:

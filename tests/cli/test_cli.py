@@ -300,7 +300,7 @@ def test_compare_lists_offline_and_adapted_methods_below_unranked(command, tmp_p
     table = out[out.index("on the unseen target in %") :].replace(" !", "")
     positions = [
         table.index(word)
-        for word in ("finetune", "upper bound (offline)", "urm", "adapted to the target", "tent")
+        for word in ("finetune", "all data at once", "urm", "adapted to the target", "tent")
     ]
     assert positions == sorted(positions)
     ranks = [line.split()[:2] for line in table.splitlines()]

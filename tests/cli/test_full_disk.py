@@ -19,6 +19,7 @@ from farshore.cli.app import main
 from farshore.deployment.changes import learn
 from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
+from farshore.deployment.template import make_template
 from farshore.results.experiment_table import save_table
 from farshore.runs.engines.carry_out import carry_out, open_runs
 from farshore.runs.engines.engine import InlineEngine
@@ -28,6 +29,7 @@ from farshore.runs.store import store as run_folders
 from farshore.runs.store.claim import Claim, is_stale
 from farshore.runs.store.store import Store
 
+COLUMNS = Columns(label="y")
 RUN = ["run", "heart-hospitals", "er", "--steps", "2", "--set", "batch_size=8"]
 
 
@@ -43,10 +45,16 @@ def prepared(tmp_path_factory: pytest.TempPathFactory) -> Path:
             folder / "model",
             folder / f"{number}.csv",
             name=f"site {number}",
-            columns=Columns(label="y"),
+            columns=COLUMNS,
             new=new,
             steps=2,
         )
+    ncm = NewModel(method="ncm")
+    make_template(folder / "template", folder / "0.csv", columns=COLUMNS, new=ncm)
+    new = NewModel(template=folder / "template")
+    for number, name in enumerate(("sums", "others")):
+        rows = folder / f"{number}.csv"
+        learn(folder / name, rows, name=f"site {number}", columns=Columns(), new=new)
     swept(experiment(search={"trials": 1, "seeds": 1}), folder / "runs")
     return folder
 
@@ -82,6 +90,7 @@ COMMANDS: dict[str, Callable[[Path], list[object]]] = {
     "learn a first site": lambda work: [
         *("learn", work / "new", work / "0.csv", "--name", "c", "--label", "y", "--steps", 2)
     ],
+    "join": lambda work: ["join", work / "sums", work / "others", "-o", work / "joined"],
     "forget": lambda work: ["forget", work / "model", "site 0"],
     "undo": lambda work: ["undo", work / "model"],
     "predict": lambda work: ["predict", work / "model", work / "0.csv", "-o", work / "p.csv"],

@@ -34,6 +34,36 @@ def heart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        ("heart.csv --domain hospital --label num", "finetune er cl-coral ridge"),
+        ("heart-hospitals", "many"),
+    ],
+)
+def test_own_data_are_compared_with_a_few_quick_methods(
+    data: str, expected: str, heart: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    named: list[list[str]] = []
+    seeds: list[int] = []
+
+    def stop(fields: object, methods: list[str], **given: range) -> None:
+        named.append(methods)
+        seeds.append(len(given["seeds"]))
+        raise farshore.FarshoreError("far enough")
+
+    monkeypatch.setattr("farshore.runs.plan.comparison.make_comparison", stop)
+    assert type_in(f"farshore compare {data}", monkeypatch) == 2
+    [methods] = named
+    beside = ["majority", "joint-linear", "joint-forest", "joint-trees"]
+    assert set(beside) <= set(methods)
+    assert seeds == [3 if expected == "many" else 1]
+    if expected == "many":
+        assert len(methods) > 20
+    else:
+        assert methods == [*expected.split(), *beside]
+
+
 @pytest.mark.parametrize("method", ["er", "cl-coral"])
 def test_heart_as_a_user_types_it(
     method: str, heart: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

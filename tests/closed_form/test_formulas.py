@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from farshore.results.summary import rank
 from farshore.systems.closed_form import head
 from farshore.systems.closed_form.head import Head, folds, score, solve, temperature
 from farshore.systems.closed_form.predictor import squares
-from farshore.systems.closed_form.ridge import STRENGTHS, Regression, Ridge, RidgeSettings
+from farshore.systems.closed_form.ridge import STRENGTHS, Ridge, RidgeSettings, Solver
 from farshore.systems.closed_form.slda import SLDA, SLDASettings
 from farshore.systems.closed_form.sums import (
     FEW_DOMAINS,
@@ -58,7 +59,7 @@ def summed(
     cpu = torch.device("cpu")
     adder = Adder(inputs.shape[1], CLASSES, "products", torch.float64, cpu)
     for part, classes in zip(inputs.split(batch), labels.split(batch), strict=True):
-        adder.add(part, classes, weight)
+        adder.add(part, one_hot(classes, CLASSES), weight)
     return adder.packed()
 
 
@@ -103,7 +104,7 @@ def test_class_weights_count_as_repeated_rows() -> None:
 @pytest.mark.parametrize("strength", [1e-3, 0.3, 10.0])
 def test_ridge_is_ridge_regression_with_a_free_intercept(strength: float) -> None:
     inputs, labels = rows(0)
-    regression = Regression(unpack(summed(inputs, labels)))
+    regression = Solver(unpack(summed(inputs, labels)))
     exact = inputs.double().numpy()
     alpha = strength * exact.var(axis=0).mean() * len(exact)
     reference = SklearnRidge(alpha=alpha).fit(exact, np.eye(CLASSES)[labels.numpy()])
@@ -124,7 +125,7 @@ def test_a_matrix_that_rounding_made_indefinite_is_solved_by_its_bounded_eigenva
 
 def test_the_error_on_a_left_out_domain_follows_from_its_sums() -> None:
     inputs, labels = rows(2)
-    head = Regression(unpack(summed(*rows(0)))).head(0.1)
+    head = Solver(unpack(summed(*rows(0)))).head(0.1)
     sums = score(head, unpack(summed(inputs, labels)))
     scores, members = scores_of(head, inputs), one_hot(labels, CLASSES).double()
     torch.testing.assert_close(sums.squared_error, (scores - members).square().sum(1).mean())
@@ -139,7 +140,7 @@ def test_the_strength_is_the_best_on_left_out_sources_and_the_weights_are_those_
         for left_out in range(3):
             rest = domains()
             del rest[f"{left_out:02}"]
-            head = Regression(rest.total()).head(strength)
+            head = Solver(rest.total()).head(strength)
             inputs, labels = rows(left_out)
             members = one_hot(labels, CLASSES).double()
             error += float((scores_of(head, inputs) - members).square().sum(1).mean())
@@ -147,7 +148,7 @@ def test_the_strength_is_the_best_on_left_out_sources_and_the_weights_are_those_
     best = STRENGTHS[int(np.argmin(errors))]
     assert STRENGTHS[0] < best < STRENGTHS[-1]
     fitted = Ridge(RidgeSettings()).fit(domains())
-    expected = Regression(domains().total()).head(best)
+    expected = Solver(domains().total()).head(best)
     factor = float(fitted.bias.norm() / expected.bias.norm())
     torch.testing.assert_close(fitted.weight, factor * expected.weight)
     torch.testing.assert_close(fitted.bias, factor * expected.bias)
@@ -155,7 +156,7 @@ def test_the_strength_is_the_best_on_left_out_sources_and_the_weights_are_those_
 
 def test_one_domain_is_judged_by_generalised_cross_validation() -> None:
     inputs, labels = rows(0, 40)
-    regression = Regression(unpack(summed(inputs, labels)))
+    regression = Solver(unpack(summed(inputs, labels)))
     centred = inputs.double() - inputs.double().mean(dim=0)
     ridge = 0.3 * float(centred.square().mean(dim=0).mean()) * len(centred)
     inverse = torch.linalg.inv(centred.T @ centred + ridge * torch.eye(WIDTH).double())
@@ -170,7 +171,7 @@ def test_one_domain_is_judged_by_generalised_cross_validation() -> None:
 @pytest.mark.parametrize(
     ("fit", "unscaled"),
     [
-        (Ridge(RidgeSettings(strength=0.1)).fit, lambda sums: Regression(sums).head(0.1)),
+        (Ridge(RidgeSettings(strength=0.1)).fit, lambda sums: Solver(sums).head(0.1)),
         (SLDA(SLDASettings()).fit, SLDA(SLDASettings()).discriminant),
     ],
 )
@@ -255,7 +256,7 @@ def test_with_many_classes_fewer_draws_give_the_same_temperature_within_their_no
     sums = DomainSums()
     for number, (inputs, labels) in enumerate(parts):
         adder = Adder(width, classes, "products", torch.float64, torch.device("cpu"))
-        adder.add(inputs, labels, None)
+        adder.add(inputs, one_hot(labels, classes), None)
         sums[f"{number}"] = adder.packed()
     model = SLDA(SLDASettings())
     bounded = model.fit(sums)
@@ -421,6 +422,37 @@ def test_values_too_large_to_add_up_are_refused_and_nothing_is_learned() -> None
         learner.learn(inputs * 1e30, labels, domain="b")
     assert learner.system.domains == ["a"]
     assert torch.equal(learner.logits(inputs), before)
+
+
+def test_the_width_follows_from_the_columns_and_the_budget_and_never_from_the_rows() -> None:
+    def width(rows: int, columns: int, **settings: float) -> int:
+        inputs = torch.randn(rows, columns, generator=torch.Generator().manual_seed(rows))
+        learner = Learner("mlp", "ridge", settings=settings, preprocess="none")
+        learner.learn(inputs, torch.arange(rows) % 3, domain="a", steps=1)
+        sums = learner.state_dict()["system"]["sums"][0]["products"]
+        assert sums.nbytes <= 1e6 * settings.get("sums_megabytes", 16)
+        return len(sums[0]) - 1
+
+    assert width(12, 4) == width(300, 4) == 400
+    assert width(12, 60) == width(300, 60) == 8 * 60
+    assert width(12, 260) == 1999
+    assert width(12, 260, sums_megabytes=0.1) == 157  # 4 * 158² bytes
+    assert width(12, 4, sums_megabytes=0.1, random_features=30) == 30
+
+
+def test_a_folder_keeps_the_width_of_an_older_default() -> None:
+    learner = Learner("mlp", "ridge", settings={"random_features": 20}, preprocess="none")
+    learner.learn(*toy_rows(0), domain="a")
+    state = deepcopy(learner.state_dict())
+    state["config"] = {**state["config"], "settings": {}}
+    again, grown = (from_state_dict(deepcopy(state), "model") for _ in range(2))
+    for each in (learner, again):
+        each.learn(*toy_rows(1), domain="b")
+    inputs = toy_rows(2)[0]
+    assert torch.equal(learner.logits(inputs), again.logits(inputs))
+    grown.learn(*toy_rows(1), domain="b")
+    grown.grow([7])
+    assert grown.system.state_dict()["projection"].shape[1] == 20
 
 
 def test_too_wide_a_projection_is_refused_ahead_of_any_work(

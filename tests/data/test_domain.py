@@ -21,7 +21,7 @@ from farshore.errors import FarshoreError, SealedTargetError
 @given(st.integers(2, 60), st.floats(0, 0.9), st.integers(0, 50))
 def test_a_split_uses_every_row_once(rows: int, share: float, seed: int) -> None:
     domain = Domain.divided(
-        "d", torch.zeros(rows, 1), torch.zeros(rows), validation=share, seed=seed
+        "d", torch.zeros(rows, 1), torch.zeros(rows).long(), validation=share, seed=seed
     )
     assert sorted([*domain.train.tolist(), *domain.validation.tolist()]) == list(range(rows))
     assert len(domain.validation) == round(rows * share)
@@ -29,12 +29,16 @@ def test_a_split_uses_every_row_once(rows: int, share: float, seed: int) -> None
 
 def test_a_split_depends_only_on_its_seed_and_takes_exact_counts() -> None:
     first, same, other = (
-        Domain.divided("d", torch.zeros(50, 1), torch.zeros(50), seed=seed) for seed in (1, 1, 2)
+        Domain.divided("d", torch.zeros(50, 1), torch.zeros(50).long(), seed=seed)
+        for seed in (1, 1, 2)
     )
     assert torch.equal(first.train, same.train)
     assert not torch.equal(first.train, other.train)
     assert (
-        len(Domain.divided("d", torch.zeros(50, 1), torch.zeros(50), validation=7).validation) == 7
+        len(
+            Domain.divided("d", torch.zeros(50, 1), torch.zeros(50).long(), validation=7).validation
+        )
+        == 7
     )
 
 
@@ -61,7 +65,9 @@ def test_batches_contain_every_row_once_and_differ_by_at_most_one(count: int, si
 
 
 def test_the_seal_opens_for_a_frozen_model_and_records_it() -> None:
-    target = SealedTarget("t", lambda: Domain.divided("t", torch.zeros(3, 1), torch.zeros(3)))
+    target = SealedTarget(
+        "t", lambda: Domain.divided("t", torch.zeros(3, 1), torch.zeros(3).long())
+    )
     model = nn.Linear(2, 2)
     frozen = FrozenModel(model)
     assert len(target.open(frozen)) == 3

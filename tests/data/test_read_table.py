@@ -116,11 +116,10 @@ def test_dates_become_year_month_and_weekday() -> None:
         plan_columns(other, ["x", "when"])
 
 
-def test_free_text_is_refused_by_name() -> None:
-    notes = [f"patient {n} felt rather {'well' if n % 2 else 'ill'} today" for n in range(30)]
-    with pytest.raises(FarshoreError, match=r"column 'remark' is free text .*--drop remark"):
-        plan_columns(pd.DataFrame({"remark": notes}), ["remark"])
-    plan_columns(pd.DataFrame({"place": notes[:2] * 15}), ["place"])  # long, but two categories
+def test_too_many_values_for_a_category_are_refused_by_name() -> None:
+    codes = pd.DataFrame({"code": [f"c{n:x}x" for n in range(150)]})
+    with pytest.raises(FarshoreError, match=r"column 'code' has 150 .*--drop code.*--text code"):
+        plan_columns(codes, ["code"])
 
 
 def test_identifiers_and_constants_are_named() -> None:

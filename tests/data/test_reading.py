@@ -295,7 +295,7 @@ def test_what_begins_as_a_column_of_numbers(
         ("1", r"line 1502: 1 fields"),
         ("1,\0", "zero bytes"),
         ('1,"a', "unexpected end of data"),
-        ("1," + "a" * 140_000, "field larger than field limit"),
+        ("1," + "a" * 140_000, "a cell has more than 131,072 characters"),
     ],
 )
 def test_a_fault_far_down_is_found(
@@ -464,3 +464,10 @@ def test_labels_as_numbers_in_text_are_checked_too() -> None:
     assert all(map(is_number, labels))
     with pytest.raises(FarshoreError, match="looks like a quantity"):
         check_class_labels(labels, "y")
+
+
+@pytest.mark.parametrize("end", ["", "\n", "\r\n"])
+def test_the_last_line_needs_no_end(tmp_path: Path, end: str) -> None:
+    (tmp_path / "t.csv").write_bytes(("site,a,y\ns1,0.5,u\ns1,1.5,v" + end).encode())
+    frame = read_table(tmp_path / "t.csv")
+    assert frame.to_numpy().tolist() == [["s1", 0.5, "u"], ["s1", 1.5, "v"]]

@@ -53,7 +53,7 @@ HOSTILE = {
     "no rows": lambda parts: parts["sites"]["held_out"].update(
         {"clinic 0": {"inputs": torch.zeros(0, 8), "labels": torch.zeros(0, dtype=torch.long)}}
     ),
-    "an arrival": lambda parts: parts["sites"]["sites"]["clinic 1"]["arrival"].update(atc=7.0),
+    "an arrival": lambda parts: parts["sites"]["sites"]["clinic 1"]["arrival"].update(accuracy=7.0),
     "a negative count": lambda parts: parts["sites"]["sites"]["clinic 1"]["arrival"].update(
         rows=-1.0
     ),

@@ -140,7 +140,7 @@ def test_what_a_killed_first_save_left_is_recognised(tmp_path: Path, names: list
     learned(tmp_path)
     left = [name for name in own_files(tmp_path / "model") if name in names]
     assert left == [name for name in (".DS_Store", ".lock") if name in names]
-    assert len(own_files(tmp_path / "model")) == 10 + (".DS_Store" in names)
+    assert len(own_files(tmp_path / "model")) == 12 + (".DS_Store" in names)
 
 
 @pytest.mark.parametrize("name", ["thesis.txt", "state-of-the-art.json", "state-learner-1.json"])
@@ -291,7 +291,7 @@ def test_a_killed_undo_finishes_when_repeated_and_a_second_one_is_refused(
         assert differences(before, Model.open(tmp_path / "model").learner.state_dict()) == []
     else:
         assert differences(before, take_back(tmp_path / "model").learner.state_dict()) == []
-    assert len(own_files(tmp_path / "model")) == 7
+    assert len(own_files(tmp_path / "model")) == 8
     with pytest.raises(FarshoreError, match="the last undo was carried out"):
         take_back(tmp_path / "model")
 

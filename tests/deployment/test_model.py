@@ -132,6 +132,7 @@ def test_all_commands_in_sequence(typed, tmp_path: Path) -> None:
         "state",
         "state",
         "state",
+        "state",
         "tensors",
         "tensors",
     ]

@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 from clinics import accuracy, clinic, contents, failing, written
 
-from farshore.deployment.estimate import (
-    NoEstimate,
-)
+from farshore.deployment.arrive import Action, Nothing
 from farshore.deployment.model import Model
 from farshore.deployment.verdict import influences
 
@@ -26,11 +24,14 @@ def test_a_site_where_the_model_fails_is_an_alarm(opened: Model, tmp_path: Path,
     model = opened
     data = written(tmp_path, failing(9)[case])
     assert accuracy(model, data) < 0.8
-    verdict, estimated = model.judge(model.read(data, labelled=False))
+    arrived = model.judge(model.read(data, labelled=False))
+    verdict = arrived.verdict
     assert verdict.alarm
     assert verdict.different
-    assert isinstance(estimated, NoEstimate)
-    assert verdict.reasons[0] in estimated.reason
+    assert isinstance(arrived.expected, Nothing)
+    assert isinstance(arrived.sets, Nothing)
+    assert verdict.reasons[0] in arrived.expected.reason
+    assert arrived.advice.action is Action.NOT
 
 
 def test_known_sites_and_harmless_ones_are_silent(opened: Model, tmp_path: Path) -> None:
@@ -38,11 +39,11 @@ def test_known_sites_and_harmless_ones_are_silent(opened: Model, tmp_path: Path)
     frames = [clinic(0, sample=1), clinic(3, sample=1), clinic(20), clinic(21)]
     for frame in frames:
         data = written(tmp_path, frame)
-        verdict, _ = model.judge(model.read(data, labelled=False))
+        verdict = model.judge(model.read(data, labelled=False)).verdict
         assert not verdict.alarm, verdict.reasons
         assert accuracy(model, data) > 0.9
     few = written(tmp_path, clinic(20)[:5])
-    verdict, _ = model.judge(model.read(few, labelled=False))
+    verdict = model.judge(model.read(few, labelled=False)).verdict
     assert not verdict.alarm
     assert "fewer than 20 rows" in verdict.notes[0]
 
@@ -52,9 +53,19 @@ def test_predict_ends_with_the_verdict(four: Path, tmp_path: Path, typed) -> Non
     words = ["predict", four / "model", data, "-o", tmp_path / "p.csv"]
     code, out = typed(*words)
     assert code == 0
-    last = out.strip().splitlines()[-1]
-    assert last.startswith("verdict: ALARM")
-    assert "100% of the values are missing, but at known sites at most 0%" in last
+    alarm, expected, last = out.strip().splitlines()[-3:]
+    assert alarm.startswith("verdict: ALARM")
+    assert "100% of the values are missing, but at known sites at most 0%" in alarm
+    assert expected.startswith("expected accuracy: nothing can be said: the site is out of range")
+    assert last.startswith("advice: do not use the model: ")
+    code, arrived = typed("arrive", four / "model", data)
+    assert code == 13
+    assert (
+        out.strip().splitlines()[-7:]
+        == arrived.splitlines()[: len(arrived.splitlines())][
+            arrived.splitlines().index(last) - 6 : arrived.splitlines().index(last) + 1
+        ]
+    )
     assert "two-sample test: the site differs from the known ones (p < 0.0001, area 1.00" in out
     assert "mean confidence" in out
 
@@ -68,12 +79,12 @@ def test_a_method_without_rows_judges_by_its_summaries(by_sums: Path, tmp_path: 
     inputs = model.inputs(model.read(by_sums / "clinic0.csv", labelled=True))
     assert not any(row.tobytes() in stored for row in [*rows, *inputs.numpy()])
     bad = written(tmp_path, failing(9)["drifted"])
-    verdict, _ = model.judge(model.read(bad, labelled=False))
+    verdict = model.judge(model.read(bad, labelled=False)).verdict
     assert verdict.alarm
     assert verdict.area is None
     assert verdict.p_value < 0.01
     good = written(tmp_path, clinic(1, sample=1))
-    verdict, _ = model.judge(model.read(good, labelled=False))
+    verdict = model.judge(model.read(good, labelled=False)).verdict
     assert not verdict.alarm, verdict.reasons
 
 

@@ -21,7 +21,7 @@ from farshore import Run
 from farshore.cli.app import main
 from farshore.runs.engines.local import LocalEngine, without_interrupts
 from farshore.runs.engines.ray_engine import RayEngine
-from farshore.runs.engines.work import Task
+from farshore.runs.engines.work import Work
 from farshore.runs.plan.plan import plan_run
 from farshore.runs.store.identity import NamedRun
 
@@ -151,7 +151,7 @@ def test_an_idle_worker_ends_by_itself_and_tidies_up(tmp_path: Path) -> None:
     run = Run.build(benchmark="rotated-digits", method="finetune", steps=1)
     with LocalEngine(1) as engine:
         engine.submit(
-            Task(replace(plan_run(run).runs[0], named=NamedRun(run, "one", {})), str(tmp_path))
+            Work(replace(plan_run(run).runs[0], named=NamedRun(run, "one", {})), str(tmp_path))
         )
         while engine.next(1.0) is None:
             pass
@@ -171,7 +171,7 @@ def typed(*words: str, monkeypatch: pytest.MonkeyPatch) -> int:
     [
         # It probes every condition on the embedded data.
         pytest.param(
-            file, marks=pytest.mark.soak if file.stem == "recommended" else (), id=file.stem
+            file, marks=pytest.mark.soak if file.stem in ("auto", "dose") else (), id=file.stem
         )
         for file in sorted(EXPERIMENTS.glob("*.yaml"))
     ],

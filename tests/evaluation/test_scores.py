@@ -15,6 +15,21 @@ from farshore.runs.result import Result, average, backward_transfer, forgetting
 from farshore.tasks import scores
 
 
+def test_a_reliability_curve_counts_every_row_once_and_explains_the_calibration_error() -> None:
+    # Confidence 0.6 twice, one of them right, and 0.9 three times, all right.
+    sure = torch.tensor([0.6, 0.6, 0.9, 0.9, 0.9], dtype=torch.float64)
+    logits = torch.stack([sure, 1 - sure], dim=1).log()
+    labels = torch.tensor([0, 1, 0, 0, 0])
+    found = scores.reliability(logits, labels)
+    assert [rows for rows, _, _ in found] == [2, 3]
+    assert [pair for _, *pair in found] == [
+        pytest.approx([0.6, 0.5]),
+        pytest.approx([0.9, 1.0]),
+    ]
+    error = sum(rows * abs(right - confidence) for rows, confidence, right in found) / 5
+    assert error == pytest.approx(scores.calibration_error(logits, labels))
+
+
 @given(st.integers(2, 5), st.integers(2, 60), st.integers(0, 10_000))
 def test_scores_equal_scikit_learn(classes: int, rows: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

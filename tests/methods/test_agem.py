@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from farshore.invariance.sign_agreement import remove_conflict
-from farshore.methods.method import empirical_risk
+from farshore.tasks.classification import empirical_risk
 from farshore.testing import differences
 
 

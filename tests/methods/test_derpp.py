@@ -9,8 +9,8 @@ from torch import nn
 
 from farshore.data.batch import Batch, Draw
 from farshore.memory import ReservoirMemory
-from farshore.methods.method import empirical_risk
 from farshore.networks.network import Network
+from farshore.tasks.classification import empirical_risk
 from farshore.testing import differences
 
 

@@ -10,7 +10,7 @@ from attached import attached, drawing, gradients, rows, small_network, trained,
 
 from farshore.learner.loading import load
 from farshore.methods.er_ace import CosineHead, mask_absent
-from farshore.methods.method import empirical_risk
+from farshore.tasks.classification import empirical_risk
 from farshore.testing import differences
 
 LOGITS = torch.tensor([[1.0, 2.0, 0.5, -1.0]], dtype=torch.float64)

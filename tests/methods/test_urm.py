@@ -22,6 +22,7 @@ from farshore.learner.learner import Learner
 from farshore.learner.loading import load
 from farshore.methods import METHODS, continual
 from farshore.methods.urm import URM, make_critic, verdict
+from farshore.runs.plan.select import POOLED
 from farshore.runs.protocol import execute
 from farshore.runs.run import Run
 from farshore.testing import Waiting, differences
@@ -226,7 +227,7 @@ def test_what_cannot_be_learned_at_once_or_in_turn_is_refused(blobs) -> None:
     learner = joint()
     with pytest.raises(FarshoreError, match="all domains in one call"):
         learner.learn_jointly([], steps=3)
-    other = Domain.divided("wide", torch.zeros(9, 7), torch.zeros(9))
+    other = Domain.divided("wide", torch.zeros(9, 7), torch.zeros(9).long())
     with pytest.raises(FarshoreError, match="rows of shape"):
         joint().learn_jointly([*domains(blobs), other], steps=3)
     learner.learn_jointly(domains(blobs), steps=1)
@@ -240,7 +241,7 @@ def test_what_cannot_be_learned_at_once_or_in_turn_is_refused(blobs) -> None:
 
 def test_it_is_offline_and_no_continual_method() -> None:
     assert "urm" not in continual()
-    assert set(METHODS.names()) - set(continual()) == {"urm", "joint", "majority"}
+    assert set(METHODS.names()) - set(continual()) == {"urm", "joint", "majority", *POOLED}
     text = inspect.getdoc(URM) or ""
     assert "Equation:" in text
     assert "Paper:" in text

@@ -62,7 +62,10 @@ def test_there_is_a_file_for_each_table_and_figure() -> None:
                 "fitted_order",
                 "orders_ablated",
                 "orders_sensitivity",
-                "recommended",
+                "control",
+                "auto",
+                "dose",
+                "referee",
                 "searched_order",
                 "small",
             ]
@@ -84,9 +87,20 @@ def test_every_file_is_planned_where_no_data_are(
         # Two trials of every method but one, which has nothing to search.
         methods = select_methods(["all"])
         assert (len(plan.unique()), plan.absent) == ((2 * len(methods) - 1) * 2 * 2, {})
-    elif name == "recommended":  # its embedded data sets, with four variants of best
-        assert len(plan.unique()) == (15 + 4) * 4 * 6 * 3 + (14 + 4) * 24 * 3
+    elif name == "control":  # its embedded data sets
+        assert len(plan.unique()) == 11 * 4 * 6 * 3 + 11 * 24 * 3
         assert set(plan.absent) == {"covertype", "rotated-mnist", "wm811k"}
+    elif name == "dose":  # er, er-kd and 106 cells, or 53; four units, three seeds
+        assert len(plan.unique()) == (2 * 108 + 55) * 4 * 3
+        assert set(plan.absent) == {"covertype", "covertype-zones"}
+    elif name == "readings":  # er, and cope and fdr twice, on embedded digits
+        assert len(plan.unique()) == 5 * 4
+        assert set(plan.absent) == {"covertype", "rotated-mnist"}
+    elif name == "auto":  # heart-hospitals and two sets of digits are embedded
+        assert len(plan.unique()) == 14 * 4 * 2 * 3 - 36 + 2 * 10 * 4 * 3
+        assert set(plan.absent) == {
+            *("covertype", "covertype-natural", "covertype-zones", "diabetes130", "elec2"),
+        }
     else:
         assert not plan.runs
         assert set(plan.absent) <= set(BENCHMARKS.names())
@@ -136,7 +150,7 @@ def few(methods: list[str]) -> list[str]:
 
 
 # Those with many conditions.
-SLOW = ("readings", "orders_ablated", "recommended")
+SLOW = ("readings", "orders_ablated", "control", "auto", "dose")
 
 
 @pytest.mark.parametrize(

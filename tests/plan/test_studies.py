@@ -19,7 +19,7 @@ from farshore.errors import FarshoreError
 from farshore.runs.engines import work
 from farshore.runs.engines.engine import Engine
 from farshore.runs.engines.local import LocalEngine
-from farshore.runs.engines.work import TaskOutcome
+from farshore.runs.engines.work import WorkOutcome
 from farshore.runs.plan.experiment import Experiment, read_experiment, search_by
 from farshore.runs.plan.plan import selected
 from farshore.runs.search.space import trial_settings
@@ -125,7 +125,7 @@ class KillAfter(Here):
         super().__init__()
         self.left = runs
 
-    def next(self, seconds: float) -> TaskOutcome | None:
+    def next(self, seconds: float) -> WorkOutcome | None:
         if self.left == 0:
             raise Killed
         self.left -= 1
@@ -199,11 +199,11 @@ def test_a_damaged_trial_is_repeated_alone(whole: Path, tmp_path: Path) -> None:
 
 def test_a_failed_trial_stops_its_study_alone(tmp_path: Path) -> None:
     class FailEr(Here):
-        def next(self, seconds: float) -> TaskOutcome | None:
+        def next(self, seconds: float) -> WorkOutcome | None:
             task = self.tasks[0]
             if task.planned.run.method == "er" and task.planned.run.halving:
                 self.tasks.clear()
-                return TaskOutcome(task.name, "failed", "no luck")
+                return WorkOutcome(task.name, "failed", "no luck")
             return super().next(seconds)
 
     plan, progress = swept(study(), tmp_path, FailEr())
@@ -319,7 +319,7 @@ def test_engines_are_asked_for_one_trial_of_a_study_at_a_time(tmp_path: Path) ->
         def free(self) -> int:
             return 8 - len(self.tasks)
 
-        def next(self, seconds: float) -> TaskOutcome | None:
+        def next(self, seconds: float) -> WorkOutcome | None:
             places = [(task.planned.run.method, task.planned.run.seed) for task in self.tasks]
             assert len(set(places)) == len(places)
             self.most = max(self.most, len(places))

@@ -16,6 +16,8 @@ from reproduction import TABLES, collect, finished_runs
 from reproduction.collect import planned_runs
 from reproduction.finished_runs import table
 
+# What rows of earlier runs do not have.
+
 
 def test_the_tables_stay_small_enough_to_commit() -> None:
     assert sum(path.stat().st_size for path in TABLES.iterdir()) < 5_000_000
@@ -79,16 +81,18 @@ def test_collecting_adds_to_the_tables_and_replaces_the_same_runs(
 
     first, second = planned_runs("readings")[:2]
     for planned in (first, second):
-        reporting.write(store.runs, reporting.result(planned.run, 0.25), planned)
+        made = reporting.result(planned.run, 0.25)
+        reporting.write(store.runs, made, planned, commit="c0ffee")
     known[known["run"] != first.name].to_csv(path, index=False)  # one is missing, one is there
     table.cache_clear()
     collect.collect(store.runs, ["readings"])
     again = pd.read_csv(path, dtype=str)
     others = ~known["run"].isin([first.name, second.name])
     assert sorted(again["run"]) == sorted(known["run"])
-    assert again[others].drop(columns="device").equals(known[others])
+    assert again[others][list(known)].equals(known[others])
     assert set(again[~others]["target_score_unseen"].astype(float)) == {0.25}
     assert set(again[~others]["device"]) == {"cpu"}
+    assert set(again[~others]["commit"]) == {"c0ffee"}
 
 
 def test_collecting_drops_runs_that_are_no_longer_planned(own_tables: Path, tmp_path: Path) -> None:

@@ -9,7 +9,16 @@ import pytest
 import yaml
 
 from reproduction import ROOT
-from reproduction.pages import figures, layers, reproduction, site_pages, tutorial, write
+from reproduction.pages import (
+    executed,
+    figures,
+    gallery,
+    layers,
+    reproduction,
+    site_pages,
+    tutorial,
+    write,
+)
 from reproduction.pages.executed import RECORD, agree
 
 
@@ -95,9 +104,24 @@ def test_every_page_is_in_the_navigation() -> None:
 
     listed = pages(yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"])
     assert len(listed) == len(set(listed))
+    made_on_the_site = {f"[{heading}]" for heading in site_pages.references()}
+    assert made_on_the_site <= set(listed)
+    listed = [page for page in listed if page not in made_on_the_site]
     made = {*site_pages.PAGES.values(), site_pages.NOTEBOOK.replace(".ipynb", ".md")}
     docs = ROOT / "docs"
     written = {path.relative_to(docs).as_posix() for path in docs.rglob("*.md")}
     details = {path for path, _ in reproduction.details()}
     assert details == set(docs.glob("*/*.md"))
     assert set(listed) == written | made
+
+
+def test_the_gallery_shows_the_numbers_of_its_pages() -> None:
+    names = [each.title for each in gallery.EXAMPLES]
+    assert {"A table", "Images", "Text", "Join", "A method of your own"} <= set(names)
+    for each in gallery.EXAMPLES:
+        assert each.page.startswith("..") or each.page.removesuffix(".md") in executed.PAGES
+    example = gallery.EXAMPLES[0]
+    drawn = gallery.ranking(example).svg()
+    means = [row["mean"] for row in gallery.RANKED.finditer(example.text)]
+    assert len(means) >= 2
+    assert all(f">{mean}<" in drawn for mean in means[:2])

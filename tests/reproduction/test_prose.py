@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -121,26 +122,28 @@ def test_on_rotated_mnist_the_variance_lies_between_last_sources() -> None:
         assert variance(by_method[name])[Unit.LAST_SOURCE] == pytest.approx(share, abs=0.005)
 
 
-def test_what_the_guides_say_about_methods_is_on_the_page_of_the_recommended_one() -> None:
-    """docs/choosing.md and docs/faq.md."""
-    known = {name: recommended.measured(name) for name in recommended.BENCHMARKS}
-    averages = {
-        name: {method: mean(runs) for method, runs in by_method.items()}
-        for name, by_method in known.items()
-    }
-    networks = {"er", "er-kd", "cl-mix", "finetune", *TAILORED}
-    for name, behind in (("rotated-mnist", 0), ("wm811k", 2)):
-        best = max(networks, key=lambda method: averages[name][method])
-        assert best == "cl-mix"
-        assert round(averages[name]["cl-mix"] - averages[name]["best"]) == behind
-    hearts = averages["heart-hospitals"]
-    ranked = [each for each in hearts if each not in recommended.UNRANKED]
-    ranked = [each for each in ranked if not recommended.is_committee(each)]
-    assert set(sorted(ranked, key=lambda each: -hearts[each])[:3]) == {"best", "slda", "ridge"}
-    for name in ("heart-hospitals", "covertype"):
-        assert not above_zero(paired(known[name]["trees"], known[name]["best"]))
-    ahead = {name for name, of in averages.items() if of["best"] > of["joint"]}
-    assert ahead == {"heart-hospitals", "covertype"}
+def test_the_page_of_the_recommended_method_says_what_its_table_says() -> None:
+    """A second computation, from the table alone."""
+    frame = table("auto").dropna(subset=[SCORE])
+    slow = frame["settings"].map(json.loads).map(lambda each: each.get("teacher") == "ema")
+    frame = frame.assign(method=frame["method"].where(~slow, recommended.SLOW))
+    for name in recommended.benchmarks():
+        rows = frame[frame["benchmark"] == name]
+        unit = "target" if rows["target"].nunique() > 1 else "last"
+        rows = rows.assign(last=rows["order"].str.split(",").str[-1])
+        if rows[rows["method"] == "auto"][unit].nunique() == 1:
+            unit = "run_seed"
+        by_unit = rows.groupby(["method", "target", "last", "order", "run_seed"])[SCORE].mean()
+        averages = 100 * by_unit.groupby(["method", unit]).mean().groupby("method").mean()
+        members = averages[[each for each in recommended.MEMBERS if each in averages]]
+        found = recommended.regret(name).mean
+        assert found == pytest.approx(averages["auto"] - members.max(), abs=0.01), name
+        gain = recommended.gain(name).mean
+        assert gain == pytest.approx(averages["auto"] - averages["er"], abs=0.01)
+    regrets = [recommended.regret(name).mean for name in recommended.benchmarks()]
+    gains = [recommended.gain(name).mean for name in recommended.benchmarks()]
+    reached = sum(regrets) / len(regrets) >= -1 and min(regrets) >= -3 and min(gains) >= -2
+    assert recommended.holds() == reached
 
 
 def test_nor_do_they_under_the_search_on_covertype() -> None:
@@ -394,3 +397,18 @@ def test_backward_transfer_by_the_cited_definition_is_negative_for_fine_tuning()
         runs = chosen[chosen["method"] == name]
         for column in ("backward_transfer", "gain_by_learning"):
             assert 100 * runs[column].std(ddof=1) / len(runs) ** 0.5 < paper[name][1]
+
+
+def test_why_cope_and_fdr_are_below_the_paper() -> None:
+    """The largest R by brute force, and FDR's gap beside those of the other replay baselines."""
+    cosines = np.linspace(-1, 1, 21)
+    for temperature in (1.0, 0.5, 0.1):
+        own, others = (np.exp(cosines / temperature) for _ in range(2))
+        largest = (own[:, None] / (own[:, None] + 9 * others)).max()
+        assert rotated_mnist.most_certain(temperature) == pytest.approx(largest)
+    paper, ours = rotated_mnist.papers_column(), means(table("fitted_order"))
+    gaps = {name: ours[name][0] - paper[name][0] for name in REPLAY if name in ours}
+    # With the last source that suits fine-tuning, replay falls short; fdr no more than the others.
+    assert all(gap < 0 for gap in gaps.values())
+    assert gaps["fdr"] >= np.median(list(gaps.values()))
+    assert gaps["cope"] == min(gaps.values())

@@ -65,6 +65,6 @@ def test_what_is_listed_as_public_is_there() -> None:
         assert hasattr(importlib.import_module(module), name), dotted
 
 
-def test_docs_has_pages_and_pictures_only() -> None:
+def test_docs_has_pages_pictures_and_the_look_of_the_site_only() -> None:
     kinds = {path.suffix for path in DOCS.rglob("*") if path.is_file()}
-    assert kinds <= {".md", ".svg", ".png", ".ipynb"}
+    assert kinds <= {".md", ".svg", ".png", ".ipynb", ".css", ".js"}

@@ -25,7 +25,10 @@ from farshore.runs.run import Run
 
 HEART = {"benchmark": "heart-hospitals"}
 COMMANDS = get_command(app).commands
-OWN_DATA = "farshore audit your-table.csv --domain SITE --label CLASS"
+OWN_DATA = (
+    "farshore demo --data patients.csv && "
+    "farshore audit patients.csv --domain hospital --label disease"
+)
 
 
 def tied(planned: Planned) -> float:
@@ -57,9 +60,10 @@ def checked(runs: Path) -> tuple[str, str]:
     """The next command and its reason; the command line accepts all of its words."""
     report = build_report(runs)
     command = report.next_command.replace(f" --runs {runs}", "")
-    program, name, *words = shlex.split(command)
-    assert program == "farshore"
-    COMMANDS[name].make_context(name, words)
+    for typed in command.split(" && "):
+        program, name, *words = shlex.split(typed)
+        assert program == "farshore"
+        COMMANDS[name].make_context(name, words)
     return command, report.next_reason
 
 
@@ -114,7 +118,7 @@ def test_a_clear_answer_is_followed_by_the_same_question_about_own_data(tmp_path
     fields = {"orders": ["listed", "reversed"], "seeds": 1, "target": "each"}
     assert after(tmp_path, HEART, clear, **fields) == (
         OWN_DATA,
-        "ask the same question about your own data",
+        "the same question about a table, such as your own",
     )
 
 
@@ -222,9 +226,10 @@ def test_a_run_is_followed_by_a_comparison_under_the_conditions_that_were_typed(
 def last_command(printed: str) -> str:
     """The last line of what a command prints; the command line accepts all of its words."""
     command = printed.splitlines()[-1].strip()
-    program, name, *words = shlex.split(command)
-    assert program == "farshore"
-    COMMANDS[name].make_context(name, words)
+    for typed in command.split(" && "):
+        program, name, *words = shlex.split(typed)
+        assert program == "farshore"
+        COMMANDS[name].make_context(name, words)
     return command
 
 
@@ -241,6 +246,6 @@ def test_after_single_runs_comes_a_comparison_of_the_same_data(tmp_path: Path, t
 
 def test_what_is_typed_as_a_flag_is_a_flag_of_the_command() -> None:
     flags = {each.name for kind in (DataOptions, TextOptions) for each in fields(kind)}
-    assert set(FLAGS) == flags - {"text", "option", "network", "network_set", "train"}
+    assert set(FLAGS) == flags - {"written", "option", "network", "network_set", "train"}
     learn = {each.name for each in COMMANDS["learn"].params}
     assert set(FLAGS) & learn == LEARN_FLAGS

@@ -73,8 +73,8 @@ def test_a_tie_names_all_that_no_test_separates_and_what_they_beat() -> None:
     assert verdict.outcome is Outcome.TIED
     assert verdict.sentence == (
         "No clear winner on toy over 4 unseen targets: cl-vrex has the best mean, 70.1%, but after "
-        "the correction for the number of comparisons no test separates it from si. cl-vrex and si "
-        "are ahead of er."
+        "the correction for the number of comparisons no test separates it from si (0.1 points "
+        "behind). cl-vrex and si are ahead of er."
     )
     assert verdict.together == ("cl-vrex", "si")
     assert "Best score: cl-vrex in 2, si in 2 of 4 targets." in verdict.details

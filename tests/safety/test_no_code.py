@@ -68,11 +68,13 @@ def test_a_model_folder_runs_no_code_until_the_command_names_it_again(typed, wor
         ["predict", "m", "images/c"],
         ["evaluate", "m", "images/c"],
         ["calibrate", "m", "images/c"],
-        ["estimate", "m", "images/c"],
+        ["arrive", "m", "images/c"],
         ["card", "m"],
         ["export", "m", "m.pt2"],
         ["learn", "m", "images/c", "--name", "c"],
         ["forget", "m", "a"],
+        ["join", "m", "m2", "-o", "both"],
+        ["learn", "m3", "images/c", "--name", "c", "--template", "m"],
     ):
         code, out = typed(*words)
         assert code == 2, (words, out)

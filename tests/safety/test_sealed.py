@@ -59,7 +59,7 @@ def test_an_audit_chooses_and_trains_without_the_site(tmp_path: Path) -> None:
     ]
     one, two = (of_target(tmp_path / str(noise), "d") for noise in (False, True))
     assert one == two
-    assert len(one) == 5  # with the references
+    assert len(one) == 8  # with the references
     assert done[0].findings.choice.without["d"] == done[1].findings.choice.without["d"]
     assert done[0].findings.scores["d"] != done[1].findings.scores["d"]
     others = [of_target(tmp_path / str(noise), "a") for noise in (False, True)]

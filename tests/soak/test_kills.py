@@ -23,7 +23,8 @@ import pandas as pd
 import pytest
 from killing import HERE, WORKER_MOMENT, Ended, Killer, alive
 
-from farshore.base.state import MANIFEST, load_parts
+from farshore.base.manifest import MANIFEST
+from farshore.base.state import load_parts
 from farshore.deployment.familiarity import past_rows
 from farshore.learner.loading import load
 from farshore.runs.store.store import Store
@@ -71,7 +72,7 @@ def results(work: Path) -> dict[str, Any]:
 
 def is_known_model(contents: Any, before: Any, after: Any) -> bool:
     """Whether this is the old or the new model; a new one begins untrained."""
-    if contents is None or (before is None and contents["learner"]["system"] is None):
+    if contents is None or (before is None and not contents["learner"]["domains"]):
         return before is None
     known = [model for model in (before, after) if model is not None]
     return any(differences(model, contents) == [] for model in known)
@@ -160,6 +161,13 @@ def cases(killer: Killer, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
         killer.run(learn(2)(two), two, change=moment)
         if (two / "model" / "checkpoint" / MANIFEST).exists():
             break
+    places = folder / "places"
+    columns = ["--label", "y", "--method", "ncm", "--template-only"]
+    succeed(killer, ["learn", places / "template", folder / "0.csv", *columns], places)
+    for number, name in enumerate("ab"):
+        words = [folder / f"{number}.csv", "--name", f"site {number}"]
+        template = ["--template", places / "template"]
+        succeed(killer, ["learn", places / name, *words, *template], places)
     runs = {"contents": results, "is_known": are_known_results}
     listed = [
         Case("learn the first site", learn(0), empty),
@@ -192,6 +200,15 @@ def cases(killer: Killer, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
             empty,
             exact=False,
             **runs,
+        ),
+        Case("join", lambda work: ["join", work / "a", work / "b", "-o", work / "model"], places),
+        Case(
+            "learn with a template",
+            lambda work: [
+                *("learn", work / "model", folder / "1.csv", "--name", "site 1"),
+                *("--template", work / "template"),
+            ],
+            places,
         ),
     ]
     for case in listed:
@@ -253,6 +270,8 @@ EVERY_CHANGE = [
     "undo",
     "calibrate",
     "run",
+    "join",
+    "learn with a template",
 ]
 
 

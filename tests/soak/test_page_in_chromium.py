@@ -138,18 +138,49 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> farshore.auditing.audit
     )
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1400])
-def test_the_page_of_an_audit(opened, audited, tmp_path: Path, width: int) -> None:
-    """Its verdict is that of the findings, all figures are drawn, and nothing is cut off."""
-    tab = opened(audited.report(tmp_path / "audit.html"), width=width)
-    assert tab.locator("h2.headline").inner_text().strip() == audited.verdict
+def test_the_page_of_an_audit(opened, audited, tmp_path: Path, width: int, scheme: str) -> None:
+    """The decision, then a figure on the first screen; all figures are drawn, nothing is cut."""
+    page = audited.report(tmp_path / "audit.html")
+    tab = opened(page, width=width, color_scheme=scheme)
+    assert tab.locator("h2.headline").inner_text().strip() == audited.decision
     questions = tab.locator(".question h3").all_inner_texts()
     assert questions == list(audited.answers)
-    assert tab.locator("figure .plot svg.main-svg").count() >= 4
+    figures = tab.locator("figure")
+    names = [figures.nth(n).get_attribute("id") for n in range(figures.count())]
+    assert names[0] == "figure-sites"
+    assert {"figure-confusion", "figure-reliability", "figure-columns"} <= set(names)
+    assert tab.locator("figure .plot svg.main-svg").count() >= len(names)
+    box = figures.first.locator(".plot").bounding_box()
+    assert width < 1000 or box["y"] < 800
     assert tab.evaluate("document.documentElement.scrollWidth") <= width
     assert tab.evaluate("window.broken") is None
     shown = tab.locator("section table tbody tr").all_inner_texts()
     assert any(HOSTILE in row for row in shown)
+    assert is_light(tab) == (scheme == "light")
+
+
+def is_light(tab) -> bool:
+    background = tab.evaluate("getComputedStyle(document.body).backgroundColor")
+    return sum(map(int, background.removeprefix("rgb(").rstrip(")").split(","))) > 3 * 128
+
+
+def test_an_audit_on_paper_keeps_headings_with_their_text(opened, audited, tmp_path: Path) -> None:
+    tab = opened(audited.report(tmp_path / "audit.html"), width=1400)
+    tab.emulate_media(media="print")
+    style = "(each, name) => getComputedStyle(each).getPropertyValue(name)"
+    for selector, name in (
+        ("h2", "break-after"),
+        ("h3", "break-after"),
+        (".question", "break-inside"),
+        ("figure", "break-inside"),
+        (".plain", "break-inside"),
+    ):
+        for found in tab.locator(selector).all():
+            assert found.evaluate(style, name) == "avoid", selector
+    assert tab.locator(".tools").is_hidden()
+    assert tab.pdf(prefer_css_page_size=True).startswith(b"%PDF")
 
 
 def check_opening(tab, runs: Path, width: int) -> None:
@@ -194,14 +225,15 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return runs
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1400])
 def test_the_first_screen_is_the_verdict_of_the_runs(
-    opened, compared: Path, tmp_path: Path, width: int
+    opened, compared: Path, tmp_path: Path, width: int, scheme: str
 ) -> None:
     write_report(compared, tmp_path / "report.html")
-    tab = opened(
-        tmp_path / "report.html", width=width, has_touch=width < 500, is_mobile=width < 500
-    )
+    phone = {"has_touch": width < 500, "is_mobile": width < 500}
+    tab = opened(tmp_path / "report.html", width=width, color_scheme=scheme, **phone)
+    assert is_light(tab) == (scheme == "light")
     check_opening(tab, compared, width)
     box = tab.locator("h2.headline").bounding_box()
     assert box is not None
@@ -225,11 +257,12 @@ def demonstrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return runs
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1400])
-def test_the_page_of_the_demo(opened, demonstrated: Path, width: int) -> None:
-    tab = opened(
-        demonstrated / "demo.html", width=width, has_touch=width < 500, is_mobile=width < 500
-    )
+def test_the_page_of_the_demo(opened, demonstrated: Path, width: int, scheme: str) -> None:
+    phone = {"has_touch": width < 500, "is_mobile": width < 500}
+    tab = opened(demonstrated / "demo.html", width=width, color_scheme=scheme, **phone)
+    assert is_light(tab) == (scheme == "light")
     check_opening(tab, demonstrated, width)
     assert (demonstrated / "demo.html").stat().st_size < LARGEST
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from killing import Killer
 
-from farshore.base.state import MANIFEST
+from farshore.base.manifest import MANIFEST
 from farshore.learner.loading import load
 from farshore.testing import differences
 

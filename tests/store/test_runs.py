@@ -20,7 +20,7 @@ from farshore.errors import FarshoreError
 from farshore.learner.loading import load
 from farshore.observer import Observer
 from farshore.runs.engines.carry_out import open_runs
-from farshore.runs.engines.work import Keep, Task, carry_out_task
+from farshore.runs.engines.work import Keep, Work, carry_out_work
 from farshore.runs.plan.plan import plan_run
 from farshore.runs.protocol import execute
 from farshore.runs.resume import Resume
@@ -85,7 +85,7 @@ def test_damaged_stages_start_over(tmp_path: Path) -> None:
 
 def test_kept_states_are_learners(tmp_path: Path) -> None:
     name = run_name(RUN)
-    assert carry_out_task(Task(PLANNED, str(tmp_path), Keep(states=True))).status == "done"
+    assert carry_out_work(Work(PLANNED, str(tmp_path), Keep(states=True))).status == "done"
     learner = load(tmp_path / name / "stages" / "2")
     assert [domain["name"] for domain in learner.domains] == ["cleveland", "hungarian"]
 
@@ -223,7 +223,7 @@ def test_a_raised_results_version_renames_the_runs(monkeypatch: pytest.MonkeyPat
 
 def test_files_of_a_run_folder(tmp_path: Path) -> None:
     name = run_name(RUN)
-    outcome = carry_out_task(Task(PLANNED, str(tmp_path), config={"commit": "abc"}))
+    outcome = carry_out_work(Work(PLANNED, str(tmp_path), config={"commit": "abc"}))
     assert (outcome.status, outcome.name) == ("done", name)
     assert sorted(path.name for path in (tmp_path / name).iterdir()) == [
         "config.json",
@@ -369,7 +369,7 @@ def test_a_run_of_another_sweep_is_waited_for(
     first = next(iter(planned(found, tmp_path).unique()))
     other = take(tmp_path / first)
     assert (
-        carry_out_task(Task(replace(PLANNED, named=NamedRun(RUN, first, {})), str(tmp_path))).status
+        carry_out_work(Work(replace(PLANNED, named=NamedRun(RUN, first, {})), str(tmp_path))).status
         == "claimed"
     )
     timer = threading.Timer(0.5, lambda: release(other.folder))

@@ -4,8 +4,6 @@ The protocol trains a source model, freezes it, and passes a copy of it and the 
 the adaptation, which returns logits. The labels stay with the protocol, which scores the logits.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, ClassVar, Literal
@@ -105,8 +103,6 @@ def note_collapse(logits: Tensor) -> list[str]:
     """A note if all rows got the same class, a known failure of learning from own predictions."""
     predicted = logits.argmax(dim=1)
     collapsed = len(predicted) > 1 and bool((predicted == predicted[0]).all())
-    return (
-        [f"collapsed: every target row was predicted as class number {int(predicted[0])}"]
-        if collapsed
-        else []
-    )
+    if not collapsed:
+        return []
+    return [f"collapsed: every target row was predicted as class number {int(predicted[0])}"]

@@ -3,8 +3,6 @@
 Images are floats in [0, 1]. Tables get noise.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from typing import Any
@@ -23,9 +21,8 @@ def as_unit(inputs: Tensor) -> Tensor:
 
 def in_unit_range(inputs: Tensor) -> bool:
     """Whether these are images with values in [0, 1], which augmentations may clip."""
-    return inputs.ndim == 4 and (
-        inputs.dtype == torch.uint8 or bool(((inputs >= 0) & (inputs <= 1)).all())
-    )
+    shares = inputs.dtype == torch.uint8 or bool(((inputs >= 0) & (inputs <= 1)).all())
+    return inputs.ndim == 4 and shares
 
 
 def augment(images: Tensor, generator: torch.Generator, *, flips: bool) -> Tensor:
@@ -76,11 +73,9 @@ def jitter(images: Tensor, draw: _Draws) -> Tensor:
 
 def grey(images: Tensor) -> Tensor:
     """Luminance [n, 1, h, w]; the mean of the channels if there are not three."""
-    weights = (
-        images.new_tensor(GREY).view(1, 3, 1, 1)
-        if images.shape[1] == 3
-        else images.new_full((1, 1, 1, 1), 1 / images.shape[1])
-    )
+    channels = images.shape[1]
+    even = [1 / channels]
+    weights = images.new_tensor(GREY if channels == 3 else even).view(1, -1, 1, 1)
     return (images * weights).sum(dim=1, keepdim=True)
 
 
@@ -123,9 +118,8 @@ def move(images: Tensor, draw: _Draws) -> Tensor:
     matrix = images.new_tensor(
         [[cosine, -sine * height / width, 2 * right], [sine * width / height, cosine, 2 * down]]
     )
-    grid = functional.affine_grid(
-        matrix.expand(len(images), 2, 3), list(images.shape), align_corners=False
-    )
+    shape, matrices = list(images.shape), matrix.expand(len(images), 2, 3)
+    grid = functional.affine_grid(matrices, shape, align_corners=False)
     return functional.grid_sample(
         images, grid, mode="bilinear", padding_mode="border", align_corners=False
     )
@@ -137,12 +131,9 @@ def blur(images: Tensor, *, sigma: float) -> Tensor:
     weights = torch.softmax(-(offsets**2) / (2 * sigma**2), dim=0)
     channels = images.shape[1]
     padded = functional.pad(images, (2, 2, 2, 2), mode="replicate")
-    rows = functional.conv2d(
-        padded, weights.view(1, 1, 5, 1).expand(channels, 1, 5, 1), groups=channels
-    )
-    return functional.conv2d(
-        rows, weights.view(1, 1, 1, 5).expand(channels, 1, 1, 5), groups=channels
-    )
+    down, across = weights.view(1, 1, 5, 1), weights.view(1, 1, 1, 5)
+    rows = functional.conv2d(padded, down.expand(channels, 1, 5, 1), groups=channels)
+    return functional.conv2d(rows, across.expand(channels, 1, 1, 5), groups=channels)
 
 
 def jitter_columns(rows: Tensor, noise: float, generator: torch.Generator) -> Tensor:

@@ -1,7 +1,5 @@
 """Pseudo-labels by clustering: each row gets the class with the nearest feature centroid (SHOT)."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -16,9 +14,8 @@ def pseudo_labels(features: Tensor, probabilities: Tensor) -> Tensor:
     c_k = Σ_i p_ik g_i / Σ_i p_ik. The label of a row is the nearest centroid by cosine distance,
     among the classes predicted for at least one row. A second round uses these labels as p.
     """
-    directions = functional.normalize(
-        torch.cat([features, torch.ones_like(features[:, :1])], dim=1), dim=1
-    )
+    longer = torch.cat([features, torch.ones_like(features[:, :1])], dim=1)
+    directions = functional.normalize(longer, dim=1)
     classes = probabilities.shape[1]
     allowed = torch.bincount(probabilities.argmax(dim=1), minlength=classes) > 0
     weights = probabilities

@@ -1,7 +1,5 @@
 """CoTTA: a student learns from a slow teacher; weights are occasionally reset to the source."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from copy import deepcopy
 from typing import Annotated, Literal
@@ -35,7 +33,7 @@ class CoTTASettings(adaptation.AdaptationSettings):
         0.01,
         ge=0,
         le=1,
-        help="p_rst, the probability per step that a weight is reset to its source value",
+        help="p_rst, probability per step that a weight returns to its source value",
     )
     augmentations: int = setting(
         32, ge=1, help="N, augmented copies over which the teacher is averaged (images only)"
@@ -51,9 +49,7 @@ class CoTTASettings(adaptation.AdaptationSettings):
         "all rows of a batch whose mean confidence is below p_th (their code)",
     )
     table_noise: float = setting(
-        0.1,
-        ge=0,
-        help="augmentation of tables: noise in standard deviations of each column of the batch",
+        0.1, ge=0, help="augmented tables: noise in standard deviations of each column of the batch"
     )
     flips: bool = setting(
         False, help="also mirror images; not suitable for digits and other oriented objects"
@@ -108,9 +104,8 @@ class CoTTA(adaptation.Adaptation):
             return
         filled = [inputs for inputs in sources if len(inputs)]
         fitted = filled if self.settings.source == "joint" else filled[-1:]
-        confidence = torch.cat(
-            [adaptation.predict(network, inputs).softmax(dim=1).amax(dim=1) for inputs in fitted]
-        )
+        shares = (adaptation.predict(network, inputs).softmax(dim=1) for inputs in fitted)
+        confidence = torch.cat([of_batch.amax(dim=1) for of_batch in shares])
         quantile = float(confidence.double().cpu().quantile(CONFIDENCE_QUANTILE))
         self.threshold = max(0.0, quantile - CONFIDENCE_MARGIN)
 
@@ -188,10 +183,8 @@ class CoTTA(adaptation.Adaptation):
     def restore(self, generator: torch.Generator) -> None:
         """Reset each scalar of the student to its source value with probability p_rst."""
         for weight, source in zip(self.student.parameters(), self.anchor.parameters(), strict=True):
-            chosen = (
-                torch.rand(weight.shape, generator=generator, device=weight.device)
-                < self.settings.restore_probability
-            )
+            drawn = torch.rand(weight.shape, generator=generator, device=weight.device)
+            chosen = drawn < self.settings.restore_probability
             weight.copy_(torch.where(chosen, source, weight))
 
 

@@ -3,8 +3,6 @@
 The last stage of SHOT++ uses its most confident rows as the labelled ones.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 from torch.nn import functional
@@ -32,9 +30,8 @@ def sharpen(probabilities: Tensor, temperature: float) -> Tensor:
 
 def mix(inputs: Tensor, targets: Tensor, share: float, order: Tensor) -> tuple[Tensor, Tensor]:
     """Mix inputs and targets with those that `order` gives: share · own + (1 - share) · other."""
-    return share * inputs + (1 - share) * inputs[order], share * targets + (1 - share) * targets[
-        order
-    ]
+    mixed, labels = (share * of + (1 - share) * of[order] for of in (inputs, targets))
+    return mixed, labels
 
 
 def mixmatch_loss(logits: Tensor, targets: Tensor, labelled: int, weight: float) -> Tensor:

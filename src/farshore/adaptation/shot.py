@@ -1,7 +1,5 @@
 """SHOT++: fit the features to the source classifier, then learn from the most confident rows."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import Literal
 
@@ -36,18 +34,14 @@ class SHOTPPSettings(adaptation.AdaptationSettings):
     """
 
     adaptation_rate: float = setting(
-        1e-2,
-        ge=0,
-        help="initial learning rate per stage of SGD (momentum 0.9, Nesterov, weight decay 1e-3)",
+        1e-2, ge=0, help="first rate per stage of SGD (momentum 0.9, Nesterov, weight decay 1e-3)"
     )
     feature_rate: float = setting(
         1.0, ge=0, help="factor on the features' learning rate in hypothesis transfer"
     )
     adaptation_batch: int = setting(64, ge=2, help="target rows per step of hypothesis transfer")
     hypothesis_epochs: int = setting(
-        15,
-        ge=0,
-        help="passes over the target in hypothesis transfer, and in training the rotation head",
+        15, ge=0, help="passes over the target in hypothesis transfer and for the rotation head"
     )
     pseudo_label_weight: float = setting(
         0.1, ge=0, help="weight of the cross-entropy to the pseudo-labels"
@@ -129,11 +123,8 @@ class SHOTPP(adaptation.Adaptation):
         )
         if steps == 0:
             return
-        predicts_turns = (
-            settings.rotation_weight > 0
-            and len(target.shape) == 3
-            and target.shape[1] == target.shape[2]
-        )
+        square = len(target.shape) == 3 and target.shape[1] == target.shape[2]
+        predicts_turns = settings.rotation_weight > 0 and square
         head = self.rotation_head(network, target, generator) if predicts_turns else None
         network.features.requires_grad_(True)
         rate = settings.adaptation_rate
@@ -171,17 +162,14 @@ class SHOTPP(adaptation.Adaptation):
         with network.batchnorm("train"):
             features = network.extract(inputs)
             logits = network.classifier(features)
-            loss = information(
-                logits.softmax(dim=1)
-            ) + self.settings.pseudo_label_weight * functional.cross_entropy(logits, labels)
+            pseudo = self.settings.pseudo_label_weight * functional.cross_entropy(logits, labels)
+            loss = information(logits.softmax(dim=1)) + pseudo
             if head is not None:
                 turns = draw(TURNS, len(inputs), generator)
-                pairs = torch.cat(
-                    [features.detach(), network.extract(quarter_turns(inputs, turns))], dim=1
-                )
-                loss = loss + self.settings.rotation_weight * functional.cross_entropy(
-                    head(pairs), turns
-                )
+                turned = network.extract(quarter_turns(inputs, turns))
+                guess = head(torch.cat([features.detach(), turned], dim=1))
+                weight = self.settings.rotation_weight
+                loss = loss + weight * functional.cross_entropy(guess, turns)
         optimizer.zero_grad(set_to_none=True)
         loss.backward()
         optimizer.step()
@@ -203,9 +191,8 @@ class SHOTPP(adaptation.Adaptation):
             decay(optimizer, step / steps)
             turns = draw(TURNS, len(rows), generator)
             optimizer.zero_grad(set_to_none=True)
-            functional.cross_entropy(
-                head(torch.cat([features[0, rows], features[turns, rows]], dim=1)), turns
-            ).backward()
+            logits = head(torch.cat([features[0, rows], features[turns, rows]], dim=1))
+            functional.cross_entropy(logits, turns).backward()
             optimizer.step()
         return head
 
@@ -235,19 +222,15 @@ class SHOTPP(adaptation.Adaptation):
                     layer.reset_parameters()
         network.requires_grad_(True)
         rate = settings.adaptation_rate
-        optimizer = descent(
-            (network.features, rate * LABELLING_FEATURE_RATE), (network.classifier, rate)
-        )
-        mixing_rng = np.random.default_rng(
-            int(torch.randint(2**62, (), generator=generator, device=generator.device))
-        )
+        slow = rate * LABELLING_FEATURE_RATE
+        optimizer = descent((network.features, slow), (network.classifier, rate))
+        mixing_seed = torch.randint(2**62, (), generator=generator, device=generator.device)
+        mixing_rng = np.random.default_rng(int(mixing_seed))
         view = self._views(target, generator)
         for step in range(steps):
             decay(optimizer, step / steps)
-            known, guessed = (
-                pool[draw(len(pool), settings.labelling_batch, generator)]
-                for pool in (labelled, unlabelled)
-            )
+            pools, count = (labelled, unlabelled), settings.labelling_batch
+            known, guessed = (pool[draw(len(pool), count, generator)] for pool in pools)
             rows, unlabelled_rows = target.take(known), target.take(guessed)
             inputs = [view(rows), view(unlabelled_rows), view(unlabelled_rows)]
             one_hot = functional.one_hot(predicted[known], logits.shape[1]).float()
@@ -288,9 +271,8 @@ class SHOTPP(adaptation.Adaptation):
             return lambda rows: shift(as_unit(rows), generator, flips=flips)
         if not noise:
             return lambda rows: rows
-        spread = (
-            torch.cat(list(target.batches(adaptation.PREDICTION_ROWS))).float().std(dim=0) * noise
-        )
+        rows = torch.cat(list(target.batches(adaptation.PREDICTION_ROWS)))
+        spread = rows.float().std(dim=0) * noise
 
         def noisy(rows: Tensor) -> Tensor:
             return rows + spread * torch.randn(rows.shape, generator=generator, device=rows.device)
@@ -301,9 +283,8 @@ class SHOTPP(adaptation.Adaptation):
         """(batches per pass, steps of the stage)."""
         batches = -(-rows // size)
         steps = batches * passes
-        return batches, steps if self.settings.stage_steps is None else min(
-            steps, self.settings.stage_steps
-        )
+        most = self.settings.stage_steps
+        return batches, steps if most is None else min(steps, most)
 
 
 def information(probabilities: Tensor) -> Tensor:
@@ -326,11 +307,8 @@ def extract(network: Network, target: Inputs, *, turns: int = 0) -> Tensor:
 
 def descent(*groups: tuple[nn.Module | None, float]) -> SGD:
     """The repository's SGD of modules with their learning rates, stored as `first`, too."""
-    parameters = [
-        {"params": list(module.parameters()), "lr": rate, "first": rate}
-        for module, rate in groups
-        if module is not None
-    ]
+    used = [(module, rate) for module, rate in groups if module is not None]
+    parameters = [{"params": list(of.parameters()), "lr": lr, "first": lr} for of, lr in used]
     return SGD(parameters, momentum=0.9, weight_decay=1e-3, nesterov=True)
 
 
@@ -350,11 +328,8 @@ def epochs(rows: int, batches: int, steps: int, generator: torch.Generator) -> I
     parts: list[Tensor] = []
     for _ in range(steps):
         if not parts:
-            parts = list(
-                torch.randperm(rows, generator=generator, device=generator.device).tensor_split(
-                    batches
-                )
-            )
+            order = torch.randperm(rows, generator=generator, device=generator.device)
+            parts = list(order.tensor_split(batches))
         yield parts.pop(0)
 
 

@@ -1,7 +1,5 @@
 """TENT: adapt the normalisation layers to minimise the entropy of target predictions."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 import torch
@@ -14,10 +12,8 @@ from ..settings import setting
 from . import adaptation
 
 NORMALISATIONS = (
-    nn.modules.batchnorm._BatchNorm,
-    nn.GroupNorm,
-    nn.LayerNorm,
-    nn.modules.instancenorm._InstanceNorm,
+    *(nn.modules.batchnorm._BatchNorm, nn.modules.instancenorm._InstanceNorm),
+    *(nn.GroupNorm, nn.LayerNorm),
 )
 
 
@@ -82,12 +78,8 @@ class TENT(adaptation.Adaptation):
         if self.settings.adapted != "normalisation":
             adapted = network if self.settings.adapted == "all" else network.features
             return list(adapted.parameters())
-        return [
-            p
-            for module in network.modules()
-            if isinstance(module, NORMALISATIONS)
-            for p in module.parameters(recurse=False)
-        ]
+        layers = [each for each in network.modules() if isinstance(each, NORMALISATIONS)]
+        return [p for layer in layers for p in layer.parameters(recurse=False)]
 
     def step(self, network: Network, optimizer: Optimizer, inputs: Tensor) -> Tensor:
         """Predict this batch, then take one step on the entropy of the predictions."""

@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..results.frame import SHARED_METRIC
 from ..results.summary import Difference
-from ..results.verdict import interval
-from ..tasks.metrics import METRICS, listed, percent, several
+from ..results.text import doubt, interval, points, score_text
+from ..tasks.labels import RARE
+from ..tasks.metrics import (
+    METRICS,
+    GuessWords,
+    guess_words,
+    in_unit,
+    listed,
+    percent,
+    several,
+)
+from .decision import useless
 from .findings import Findings, TooFew
 
 # Below these, a difference is not worth a warning.
@@ -15,8 +26,6 @@ LARGE_CALIBRATION_ERROR = 0.05
 FEW_SITES = 8
 # A method that wins in fewer resampled sets of sites is an uncertain choice.
 SURE = 0.8
-# An interval wider than this is too wide to act on.
-USELESS = 0.5
 # A gain below this is not worth collecting rows for.
 WORTHWHILE = 0.01
 
@@ -26,16 +35,13 @@ def verdict(findings: Findings) -> str:
     metric, method = findings.ranking.metric, findings.choice.method
     expected, scores = findings.expectation, findings.scores.values()
     if findings.recommendation is None:
-        return (
-            "Do not deploy a model trained on these data: at the left-out sites, no candidate "
-            "tells the classes apart better than guessing."
-        )
+        return "There is no score to expect at a new site beyond that of guessing."
     if expected is None:
         return (
             f"Use {method}; {len(scores)} sites are too few for an interval that predicts the "
             "score at a new site."
         )
-    if expected.width > USELESS:
+    if useless(expected, metric):
         return (
             f"The score at a new site cannot be predicted: with {method}, the {expected.sites} "
             f"left-out sites range from {score(findings, min(scores))} to "
@@ -44,19 +50,19 @@ def verdict(findings: Findings) -> str:
     return (
         f"Expect {score(findings, expected.mean)} {metric.label} at a new site with {method}: "
         f"between {score(findings, expected.low)} and {score(findings, expected.high)} in "
-        f"{100 * expected.level:.0f} of 100 cases."
+        f"{100 * expected.level:.0f} of 100 cases ({expected.basis})."
     )
 
 
 def score(findings: Findings, value: float | None) -> str:
     """A score with its unit."""
-    metric = findings.ranking.metric
-    return metric.text(value) + metric.unit
+    return score_text(findings.ranking.metric, value)
 
 
 def answers(findings: Findings) -> dict[str, str]:
-    """The answers by question, in the order of the page."""
-    return {question: answer(findings) for question, answer in QUESTIONS.items()}
+    """The answers by question, in the order of the page; of numbers, none about classes."""
+    asked = QUESTIONS if findings.classes else QUESTIONS.keys() - OF_CLASSES
+    return {question: QUESTIONS[question](findings) for question in QUESTIONS if question in asked}
 
 
 def too_few(found: TooFew) -> str:
@@ -83,20 +89,43 @@ def _expected(findings: Findings) -> str:
         )
     if majority is not None and findings.expectation is not None:
         text += (
-            " majority, which ignores the inputs and always predicts the most frequent class that "
-            f"it has seen, scores {score(findings, majority)}."
+            f" majority, which ignores the inputs and always predicts {_words(findings).seen}, "
+            f"scores {score(findings, majority)}."
         )
-        if not findings.ranking.metric.better(findings.expectation.mean, majority):
-            text += " The expected score is no better: do not deploy a model trained on these data."
+    if findings.evidence is not None and not findings.classes:
+        text += f" Against the sources' mean: {findings.evidence.text}."
     return text
+
+
+def _words(findings: Findings) -> GuessWords:
+    return guess_words(len(findings.classes))
+
+
+def _metric(findings: Findings) -> str:
+    if findings.ranking.metric.name == "accuracy":
+        return (
+            "Accuracy is the share of rows that are right. It is the default for your own data "
+            "unless a class is rare; with --metric macro_f1 every class counts the same."
+        )
+    if findings.ranking.metric.name == SHARED_METRIC:
+        return (
+            "In macro F1 every class counts the same, however rare. It is the default for your own "
+            f"data if a class has less than {percent(RARE)}% of the rows of the first site; with "
+            "--metric accuracy every row counts the same."
+        )
+    if not findings.classes:
+        return OF_NUMBERS
+    return f"It is {findings.ranking.metric.label}, which the data set names."
 
 
 def _method(findings: Findings) -> str:
     choice, found = findings.choice, findings.recommendation
     leader = found.leader if found is not None else choice.method
-    text = f"{choice.method}: {score(findings, findings.mean)} on average over the left-out sites."
+    text = f"Mean scores at the left-out sites: {_by_mean(findings)}. Use {choice.method}."
     if found is not None and found.reason:
         text += f" {found.reason}."
+    if findings.pooled is not None:
+        text += f" {findings.pooled.sentence(findings.ranking.metric)}"
     text += (
         f" When the sites are resampled at random, {choice.method} is chosen in "
         f"{100 * choice.certainty:.0f} of 100 cases."
@@ -118,15 +147,38 @@ def _method(findings: Findings) -> str:
     return text
 
 
+def _by_mean(findings: Findings) -> str:
+    """Candidates and references by mean, the leader first."""
+    metric = findings.ranking.metric
+    sign = -1 if metric.higher_is_better else 1
+    means = [(each, each.estimate.mean) for each in findings.ranking.standings if each.estimate]
+    means.sort(key=lambda pair: sign * pair[1])
+    texts = [
+        f"{each.row}{'' if each.kind == 'continual' else ' (reference)'} {score(findings, mean)}"
+        for each, mean in means
+    ]
+    leader = means[0][0]
+    leads = "" if leader.kind == "continual" else ", a reference, which is never recommended"
+    most = "highest" if metric.higher_is_better else "lowest"
+    return f"{', '.join(texts)}. {leader.row} has the {most}{leads}"
+
+
 def _loss(findings: Findings) -> str:
     text = (
         "On held-out rows of the sites that it learned, the model scores "
         f"{score(findings, findings.source_score)}; at sites that it never saw, "
         f"{score(findings, findings.mean)}. "
     )
-    if findings.loss < SMALL_LOSS:
+    metric = findings.ranking.metric
+    if findings.loss < SMALL_LOSS * (1 if metric.digits is None else findings.source_score):
         return text + "There is no loss to speak of."
-    return text + f"A score measured at known sites is {percent(findings.loss)} points too high."
+    side = "high" if metric.higher_is_better else "low"
+    return text + f"A score measured at known sites is {_gap(findings, findings.loss)} too {side}."
+
+
+def _gap(findings: Findings, value: float) -> str:
+    """A difference in the unit of the score."""
+    return f"{findings.ranking.metric.text(value)} {points(findings.ranking.metric)}"
 
 
 def _classes(findings: Findings) -> str:
@@ -161,9 +213,7 @@ def _unlike(findings: Findings) -> str:
     if unlike is None:
         text = "None: a classifier cannot tell the inputs of any site from those of the others."
     else:
-        columns = ", ".join(
-            f"{each.column} (gap {each.distance:.2f})" for each in unlike.columns[:3]
-        )
+        columns = ", ".join(map(str, unlike.columns[:3]))
         different = [shift.site for shift in findings.shifts if shift.different]
         text = (
             f"{unlike.site}: shown one of its rows and one from another site, a classifier tells "
@@ -173,8 +223,9 @@ def _unlike(findings: Findings) -> str:
         if len(different) > 1:
             text += f" {len(different)} of {len(findings.shifts)} sites differ from the others."
     if outlier is not None:
+        side = "below" if findings.ranking.metric.higher_is_better else "above"
         text += (
-            f" At {outlier} the score is {score(findings, findings.scores[outlier])}, far below "
+            f" At {outlier} the score is {score(findings, findings.scores[outlier])}, far {side} "
             "what the other sites suggest: check its rows and labels."
         )
     return text
@@ -197,8 +248,7 @@ def _forgetting(findings: Findings) -> str:
 
 
 def _difference(findings: Findings, found: Difference) -> str:
-    doubt = "" if found.certain or found.note else " (it may be due to chance)"
-    return interval(found, findings.ranking.metric) + doubt
+    return interval(found, findings.ranking.metric) + doubt(found)
 
 
 def _order(findings: Findings) -> str:
@@ -208,10 +258,11 @@ def _order(findings: Findings) -> str:
         return "Only one order was tried: add --orders listed,reversed."
     text = (
         f"The best and the worst of {findings.orders} orders differ by "
-        f"{percent(findings.order_range)} points on average"
+        f"{_gap(findings, findings.order_range)} on average"
     )
     if findings.unprotected_order_range is not None:
-        text += f"; for fine-tuning, by {percent(findings.unprotected_order_range)}"
+        text += "; for fine-tuning, by "
+        text += findings.ranking.metric.text(findings.unprotected_order_range)
     return text + "."
 
 
@@ -223,15 +274,17 @@ def _more_sites(findings: Findings) -> str:
     curve = findings.curve
     if curve is None:
         return "There are too few sites for a learning curve."
+    metric = findings.ranking.metric
     gain, low, high, next_gain = (
-        percent(value, sign=True)
+        metric.text(value, sign=True)
         for value in (curve.doubling, curve.low, curve.high, curve.gain(max(curve.means), 1))
     )
     trend = (
-        f"If the trend continues, twice as many sites would change the score by {gain} points, "
+        f"If the trend continues, twice as many sites would change the score by {gain} "
+        f"{points(metric)}, "
         f"{100 * curve.level:.0f}% interval over {several(curve.sites, 'site')} {low} to {high}"
     )
-    if curve.rising:
+    if curve.rising if metric.higher_is_better else curve.high < 0:
         return f"More sites: yes. {trend}; one more site by about {next_gain}."
     return f"More sites: this is not certain. {trend}."
 
@@ -240,17 +293,22 @@ def _more_rows(findings: Findings) -> str:
     gain = findings.more_rows
     if gain is None:
         return ""
+    metric, model, worth = METRICS["accuracy"], "a linear classifier", WORTHWHILE
+    if not findings.classes:
+        metric = in_unit(METRICS["mae"], findings.ranking.metric.unit.strip())
+        model, worth = "ridge regression", WORTHWHILE * findings.mean
     answer = "yes" if gain.clear else "probably not"
-    if gain.mean > WORTHWHILE and not gain.certain:
+    if gain.better and abs(gain.mean) > worth and not gain.certain:
         answer = "this is not certain"
     return (
-        f"More rows per site: {answer}. For a linear classifier, twice as many rows per site "
-        f"changed the score by {interval(gain, METRICS['accuracy'])}."
+        f"More rows per site: {answer}. For {model}, twice as many rows per site "
+        f"changed the score by {interval(gain, metric)}."
     )
 
 
 QUESTIONS: dict[str, Callable[[Findings], str]] = {
     "What score should I expect at a new site?": _expected,
+    "Why this score?": _metric,
     "Which method should I use, and how certain is that choice?": _method,
     "How much worse is it at new sites than at known ones?": _loss,
     "How well does it recognise each class?": _classes,
@@ -260,3 +318,10 @@ QUESTIONS: dict[str, Callable[[Findings], str]] = {
     "How much does the order of the sites matter?": _order,
     "Would more sites or rows help?": _more,
 }
+OF_CLASSES = {"How well does it recognise each class?", "Can the probabilities be trusted?"}
+OF_NUMBERS = (
+    "MAE is the mean distance between prediction and label, in the label's unit: the default for "
+    "numbers. RMSE weighs large errors more; R² is 1 minus the squared errors over those of the "
+    "site's own mean; skill is 1 minus the MAE over that of the sources' mean (--metric mae, rmse, "
+    "r2 or skill)."
+)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -25,22 +26,29 @@ from ..comparing import carry_out_quietly, find_data
 from ..deployment.unlike import read_sites
 from ..errors import FarshoreError
 from ..methods.optimization import choose_device
+from ..report.provenance import provenance
 from ..results.describe import conditions as conditions_of
 from ..results.frame import frame_of_plan
 from ..results.next_step import deploy
 from ..results.select import select
 from ..results.summary import rank
+from ..runs.plan.commands import assignments, data_words, setting_words
 from ..runs.plan.comparison import plan_comparison, record_comparison
 from ..runs.plan.plan import Plan
 from ..runs.plan.select import select_methods
 from ..runs.store.store import Store
+from ..tasks.labels import FROM_FILE
 from ..tasks.metrics import listed, several
 from .answers import answers, too_few, verdict
 from .climb import SHARE, Climb
+from .decision import Readiness
 from .designs import check_design, plan_designs, to_climb, what_is_left_out
 from .findings import Findings, TooFew, check_enough, find_all
+from .from_sums import METHODS as SUMMED
+from .from_sums import FromSums, answer_from_sums, from_sums
 
 FORMS = (".html", ".json")
+FEW = f"{Readiness.FEW[0].upper()}{Readiness.FEW[1:]}."
 
 
 @dataclass(frozen=True)
@@ -49,21 +57,41 @@ class Audit:
 
     findings: the numbers, or why there is too little data for any.
     frame: a row per run, see `farshore.results.frame`.
+    decision: whether to deploy, and why, in one sentence.
     verdict: what to expect at a new site, in one sentence.
     conditions: what was measured, in one line.
     design: the name of the design, and what it leaves out, in one line.
     answers: the answers by question.
     next_step: the command to type next, and what for.
+    sums: what the sums of the sites say, by method, for tables.
+    command: the command line of the same audit.
     """
 
     title: str
     findings: Findings | TooFew
+    decision: str
     verdict: str
     conditions: str = ""
     design: tuple[str, str] = ("", "")
     answers: Mapping[str, str] = field(default_factory=dict)
     next_step: tuple[str, str] = ("", "")
+    sums: Mapping[str, FromSums] = field(default_factory=dict)
+    command: str = ""
     frame: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False, compare=False)
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """Where the numbers come from: versions, machine, dates, checksums of the data."""
+        return dict(provenance(self.frame, {}).facts) if len(self.frame) else {}
+
+    def plain(self) -> dict[str, Any]:
+        """All numbers as plain values, for JSON."""
+        sums = {name: each.plain() for name, each in self.sums.items()}
+        said = {"decided": self.decision, "verdict": self.verdict, "next": self.next_step[0]}
+        made = {"design": self.design[0], "command": self.command, "made": self.facts}
+        told = {**said, **made, "from_sums": sums}
+        shown = {name: value for name, value in told.items() if value}
+        return self.findings.plain() | shown
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write a page (.html) or all numbers (.json); return the path."""
@@ -71,8 +99,7 @@ class Audit:
         if out.suffix not in FORMS:
             raise FarshoreError(f"{str(out)!r} is not allowed: end it in {' or '.join(FORMS)}")
         if out.suffix == ".json":
-            design = {"design": self.design[0]} if self.design[0] else {}
-            text = json.dumps(self.findings.plain() | design, indent=1)
+            text = json.dumps(self.plain(), indent=1)
         elif isinstance(self.findings, TooFew):
             raise FarshoreError(f"there is no page to write: {self.verdict}")
         else:
@@ -88,8 +115,8 @@ def audit(
     *,
     domain: str | None = None,
     label: str | None = None,
-    methods: Sequence[str] | None = None,
-    orders: Sequence[str] | None = None,
+    methods: Sequence[str] | str | None = None,
+    orders: Sequence[str] | str | None = None,
     seeds: int = 1,
     steps: int | None = None,
     memory: int | None = None,
@@ -112,7 +139,8 @@ def audit(
     data: a data frame (pandas, Polars or Arrow), the path of a table or of a folder of images, or
         the name of a benchmark.
     domain, label: the columns of a table with the site and with the class.
-    methods: candidates; majority and joint are added for reference. By default `finetune`, `er`,
+    methods: candidates; added for reference are majority, joint and, for tables, joint-linear,
+        joint-forest and joint-trees. By default `finetune`, `er`,
         two tailored methods, `ridge`, `trees` and `best`; for images on a frozen network also
         `slda`. The default method of `learn`, `er`, is recommended unless another one is certainly
         better.
@@ -126,6 +154,7 @@ def audit(
     seeds, steps, memory, network, network_settings, workers, name, progress, options: as for
         `farshore.compare`.
     """
+    methods, orders = ([each] if isinstance(each, str) else each for each in (methods, orders))
     folder = Path(runs)
     given = {"domain": domain, "label": label, **options}
     benchmark, chosen = find_data(
@@ -189,20 +218,35 @@ def carry_out_audit(
     absent = benchmark.missing()
     if absent is not None:
         raise FarshoreError(f"{benchmark.title} is not available here: {absent}")
+    note = ""
     if isinstance(benchmark, OwnBenchmark):  # first: other checks would hide this reason
-        named = benchmark.read_facts()["domain"].value_counts()
+        facts = benchmark.read_facts()
+        named = facts["domain"].value_counts()
         counts = {str(site): int(count) for site, count in named.items()}
         few = check_enough(benchmark.title, counts, list(counts))
         if few is not None:
-            return Audit(few.title, few, too_few(few))
+            return Audit(few.title, few, FEW, too_few(few))
+        alone = [] if options.get("classes") is not None else benchmark.classes_of_one_domain()
+        if alone:
+            options = {**options, "classes": FROM_FILE}
+            data, benchmark = {**data, "options": options}, make_benchmark(name, options)
+            which = f"class{'es' if len(alone) > 1 else ''} {listed(alone)}"
+            note = f"One site alone has {which}: while it is left out, these rows count as errors."
     targets = list(benchmark.each_target())
     sites = read_sites(name, options)
     few = check_enough(benchmark.title, sites.counts, targets)
     if few is not None:
-        return Audit(few.title, few, too_few(few))
+        return Audit(few.title, few, FEW, too_few(few))
     candidates = None if methods is None else select_methods(methods)
     designs = plan_designs(data, benchmark, targets, candidates, **conditions)
     full = designs["full"].parts[0]
+    sums: dict[str, FromSums] = {}
+    if benchmark.network == "mlp":  # of images, features would have to be computed first
+        for method in (each for each in SUMMED if each in full.methods):
+            known = from_sums(benchmark, method, conditions.get("settings"))
+            if known is not None:
+                sums[method] = known
+                say(known.line())
     if design is not None:
         plan = plan_comparison(designs[design], store, device=device)
         perform(plan, store)
@@ -231,13 +275,36 @@ def carry_out_audit(
     return Audit(
         findings.title,
         findings,
+        findings.decision.sentence,
         verdict(findings),
-        conditions_of(frame),
+        " ".join(filter(None, (conditions_of(frame), note))),
         (design, left_out),
-        answers(findings),
+        answers(findings) | answer_from_sums(sums),
         deploy(designs[design], findings.recommendation),
+        sums,
+        _command(data, methods, design, conditions),
         frame,
     )
+
+
+def _command(
+    data: Mapping[str, Any],
+    methods: Sequence[str] | None,
+    design: str,
+    conditions: Mapping[str, Any],
+) -> str:
+    """The command line of the same audit."""
+    words = ["farshore", "audit", *data_words(str(data["benchmark"]), data["options"])]
+    given = {"methods": methods, "orders": conditions.get("orders")}
+    for name in ("steps", "memory", "seeds"):
+        value = conditions.get(name)
+        given[name] = None if value is None or (name, value) == ("seeds", 1) else [str(value)]
+    for name, values in given.items():
+        words += [f"--{name}", ",".join(values)] if values is not None else []
+    if data.get("network") is not None:
+        words += ["--network", data["network"]]
+    words += assignments("--network-set", data.get("network_settings") or {})
+    return shlex.join([*words, *setting_words(conditions["settings"]), "--design", design])
 
 
 def first_answers(design: str, plan: Plan, store: Store) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 
 from ..base.randomness import derive
 from ..deployment.unlike import SiteRows
@@ -114,7 +115,6 @@ def _slope(by_site: Sequence[np.ndarray]) -> float:
 
 
 HALVES = 4
-ACCURACY = METRICS["accuracy"]
 
 
 def gain_of_rows(sites: SiteRows, judged: list[str], seed: int = 0) -> Difference | None:
@@ -139,16 +139,33 @@ def gain_of_rows(sites: SiteRows, judged: list[str], seed: int = 0) -> Differenc
             if first is not None and second is not None:
                 place = "", site, "", "", number
                 whole[place], halved[place] = first, second
-    return difference(whole, halved, Unit.TARGET, ACCURACY)
+    return difference(whole, halved, Unit.TARGET, METRICS[sites.task.metrics[0]])
 
 
 def _score(sites: SiteRows, site: str, rows: dict[str, np.ndarray]) -> float | None:
-    """Accuracy at a site of a discriminant trained on these rows of the others."""
-    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
-
+    """The score at a site of a linear model trained on these rows of the others."""
     inputs = np.concatenate([sites.inputs[name][chosen] for name, chosen in rows.items()])
     labels = np.concatenate([sites.labels[name][chosen] for name, chosen in rows.items()])
-    if len(np.unique(labels)) < 2:
+    return sites.task.either(_accuracy, _error)(sites, site, inputs, labels)
+
+
+def _error(sites: SiteRows, site: str, inputs: np.ndarray, labels: np.ndarray) -> float:
+    """The mean absolute error of ridge regression."""
+    from sklearn.linear_model import RidgeCV
+
+    model = RidgeCV(np.logspace(-2, 4, 7)).fit(inputs, labels)
+    found = model.predict(sites.inputs[site]).reshape(-1, sites.task.outputs)
+    return sites.task.score("mae", *map(torch.from_numpy, (found, sites.labels[site])))
+
+
+def _accuracy(sites: SiteRows, site: str, inputs: np.ndarray, labels: np.ndarray) -> float | None:
+    """The accuracy of a linear discriminant; None without two classes that have rows."""
+    from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+
+    classes, counts = np.unique(labels, return_counts=True)
+    known = np.isin(labels, classes[counts > 1])  # one row has no covariance
+    inputs, labels = inputs[known], labels[known]
+    if (counts > 1).sum() < 2:
         return None
     model = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto").fit(inputs, labels)
     return float((model.predict(sites.inputs[site]) == sites.labels[site]).mean())

@@ -17,16 +17,14 @@ from ..base.randomness import derive
 from ..benchmarks.benchmark import Benchmark
 from ..errors import FarshoreError, unknown
 from ..learner.backbone import train_by_settings
-from ..results.expectation import FEWEST_SITES
 from ..runs.catalog import find
 from ..runs.plan.comparison import make_comparison
 from ..runs.plan.experiment import Experiment, Part
-from ..runs.plan.select import BETWEEN_NAMES, EACH
+from ..runs.plan.select import BETWEEN_NAMES, EACH, references
 from ..tasks.metrics import listed, several
 
-# What a candidate is measured against: the most frequent class, and all sources at once; and the
-# candidate that does nothing against forgetting.
-MAJORITY, JOINT, UNPROTECTED = "majority", "joint", "finetune"
+# A network that learns all sources at once, and the candidate that does nothing against forgetting.
+JOINT, UNPROTECTED = "joint", "finetune"
 CANDIDATES = (UNPROTECTED, "er", "cl-coral", "cl-fishr", "ridge", "trees", "best")
 # A candidate on frozen features of images only.
 ON_FEATURES = "slda"
@@ -39,7 +37,8 @@ FEW_STEPS = 20_000
 class Design:
     """What an audit runs; None stands for all of them.
 
-    methods: candidates and references.
+    methods: candidates, and the network that learns all sources at once. The references of the data
+        are part of every design.
     orders: how many of the orders: listed, reversed, or those that are given.
     sites: how many sites are left out, the first of a fixed random sequence.
     steps: the most steps per domain.
@@ -52,10 +51,10 @@ class Design:
     steps: int | None = None
 
 
-QUICK = ("er", "ridge", MAJORITY)
+QUICK = ("er", "ridge")
 LADDER = (
-    Design("glance", QUICK, orders=1, sites=FEWEST_SITES, steps=20),
-    Design("small", QUICK, orders=1, sites=2 * FEWEST_SITES),
+    Design("glance", QUICK, orders=1, sites=4, steps=20),
+    Design("small", QUICK, orders=1, sites=8),
     Design("medium", (*QUICK, UNPROTECTED, "cl-coral", JOINT), orders=1, sites=20),
     Design("large", orders=1),
     Design("full"),
@@ -130,10 +129,11 @@ def plan_designs(
     targets: the sites that can be left out.
     """
     usual = usual_methods(data, benchmark, settings) if methods is None else methods
+    beside = references(benchmark)
     words = list(orders or (["listed"] if benchmark.ordered_by_time else ["listed", "reversed"]))
     full = make_comparison(
         data,
-        list(dict.fromkeys([*usual, MAJORITY, JOINT])),
+        list(dict.fromkeys([*usual, *beside, JOINT])),
         seeds=range(seeds),
         orders=words,
         target=EACH,
@@ -148,7 +148,9 @@ def plan_designs(
         every = design.methods is None or methods is not None
         fewer = design.steps if (design.steps or usual_steps) < usual_steps else None
         changes = {
-            "methods": [each for each in part.methods if every or each in (design.methods or ())],
+            "methods": [
+                each for each in part.methods if every or each in (*(design.methods or ()), *beside)
+            ],
             "orders": words if orders is not None else words[: design.orders],
             "target": _target(targets, design.sites),
             "steps": fewer if steps is None else steps,

@@ -1,49 +1,344 @@
-"""The figures of an audit: what to expect, the methods, more sites, and which sites differ."""
+"""The figures of an audit, in the order of its page: what to expect at a new site comes first."""
 
 from __future__ import annotations
 
-import pandas as pd
+import math
+from collections.abc import Mapping, Sequence
 
+import numpy as np
+import pandas as pd
+import plotly.graph_objects as go
+
+from ..deployment.unlike import SiteShift
 from ..report.figures import scores
+from ..report.figures.accuracy_matrix import heat_map
 from ..report.figures.shape import Drawing, View, calm, canvas, on_target, text, transparent
+from ..results.select import observed
+from ..results.summary import Unit, by_unit, scores_of
+from ..runs.result import Result
 from .curve import Curve
-from .findings import Findings
+from .designs import UNPROTECTED
+from .findings import FEWEST_OF_CLASS, Findings
 
 ACCENT, OTHER, REFERENCE = "#0072b2", "#80868c", "#d55e00"
+# A curve of a site has a point where at least so many rows have about the same confidence.
+FEWEST_ROWS = 5
+# More sites are not drawn as lines one over the other, and not one view each.
+MOST_SITES = 30
+ALL = "all sites"
 
 
 def figures(findings: Findings, frame: pd.DataFrame) -> list[Drawing]:
     """The figures in the order of the page."""
-    shown = [_sites(findings), scores.drawing(frame, findings.ranking, findings.title)]
-    if findings.curve is not None:
-        shown.append(_curve(findings, findings.curve))
-    return [*shown, _shifts(findings)]
+    frame = observed(frame)
+    at = {site: _results(findings, frame, site) for site in findings.scores}
+    curve = findings.curve
+    return [
+        _sites(findings),
+        scores.drawing(frame, findings.ranking, findings.title),
+        *_classes(at),
+        *_reliability(at),
+        *_residuals(findings, at),
+        *([_curve(findings, curve)] if curve is not None else []),
+        *_orders(findings, frame),
+        *_columns(findings.shifts),
+    ]
+
+
+def _results(findings: Findings, frame: pd.DataFrame, site: str) -> list[Result]:
+    """The runs at a left-out site of the method that was chosen without it."""
+    row = findings.choice.without.get(site, findings.choice.method)
+    here = (frame["target"] == site) & (frame["row"] == row) & frame["score"].notna()
+    return list(frame[here]["result"])
+
+
+def _heat(
+    x: Sequence[str],
+    y: Sequence[str],
+    shares: np.ndarray,
+    *,
+    titles: tuple[str, str],
+    hover: str,
+    cells: Sequence[Sequence[str]] | None = None,
+) -> go.Figure:
+    """Shares as a heat map with a number in every cell; an empty cell is NaN."""
+    values = [[None if math.isnan(each) else 100 * each for each in row] for row in shares]
+    x, y, height = [text(name) for name in x], [text(name) for name in y], 150 + 30 * len(y)
+    return heat_map(x, y, values, titles=titles, hover=hover, height=height, cells=cells)
+
+
+def _counts(results: Sequence[Result], names: Sequence[str]) -> np.ndarray:
+    """The mean table of true and predicted classes, for all classes of the audit."""
+    table = np.zeros((len(names), len(names)))
+    for result in results:
+        assert result.target is not None
+        own = [names.index(name) for name in result.classes]
+        confusion = np.asarray(result.target.confusion)[: len(own), : len(own)]
+        table[np.ix_(own, own)] += confusion / len(results)
+    return table
+
+
+def _confusion(names: Sequence[str], table: np.ndarray) -> go.Figure:
+    return _heat(
+        names,
+        names,
+        table / np.where(rows := table.sum(axis=1, keepdims=True), rows, math.nan),
+        titles=("predicted", "true class"),
+        hover="%{z:.1f}% of the rows of %{y} are taken for %{x}",
+        cells=[[f"{count:.0f}" if count else "" for count in row] for row in table],
+    )
+
+
+def _recalls(table: np.ndarray) -> np.ndarray:
+    """The share of each class's rows that are recognised; NaN with too few of them."""
+    rows = table.sum(axis=1)
+    found: np.ndarray = np.diag(table) / np.where(rows >= FEWEST_OF_CLASS, rows, math.nan)
+    return found
+
+
+def _classes(at: Mapping[str, list[Result]]) -> list[Drawing]:
+    """The confusion per site, and how well each class is recognised at each site."""
+    names = list(dict.fromkeys(name for of in at.values() for each in of for name in each.classes))
+    if not names:  # labels are numbers
+        return []
+    counts = {site: _counts(results, names) for site, results in at.items()}
+    shown = {ALL: np.sum(list(counts.values()), axis=0)}
+    shown |= counts if len(counts) <= MOST_SITES else {}
+    confusions = [View(site, _confusion(names, table)) for site, table in shown.items()]
+    recognised = np.array([_recalls(table) for table in counts.values()])
+    lines = [
+        {"site": site, "true": true, "predicted": predicted, "rows": float(table[k, p])}
+        for site, table in counts.items()
+        for k, true in enumerate(names)
+        for p, predicted in enumerate(names)
+    ]
+    by_class = _heat(
+        names,
+        list(counts),
+        recognised,
+        titles=("class", ""),
+        hover="%{y}: %{z:.1f}% of the rows of %{x} are recognised",
+    )
+    return [
+        Drawing(
+            "confusion",
+            "Which classes are taken for which?",
+            "Rows at left-out sites by true and predicted class; the colour is the share of the "
+            "true class. Means over the runs at a site.",
+            confusions,
+            pd.DataFrame(lines),
+        ),
+        Drawing(
+            "classes",
+            "How well is each class recognised at each site?",
+            "The share of a class's rows at a left-out site that are recognised, in %; empty with "
+            f"fewer than {FEWEST_OF_CLASS} such rows.",
+            [View("", by_class)],
+            pd.DataFrame(recognised, columns=names).assign(site=list(counts)),
+        ),
+    ]
+
+
+def _reliability(at: Mapping[str, list[Result]]) -> list[Drawing]:
+    """Confidence and the share of right answers, for all sites together and for each of them."""
+    lines = [
+        {"site": site, "rows": rows, "confidence": confidence, "right": right}
+        for site, results in at.items()
+        for result in results
+        if result.target is not None
+        for rows, confidence, right in result.target.reliability
+    ]
+    if not lines:
+        return []
+    frame = pd.DataFrame(lines)
+    views = []
+    sites = [ALL, *(at if len(at) <= MOST_SITES else ())]
+    for site in sites:
+        part = _pooled(frame if site == ALL else frame[frame["site"] == site])
+        figure = canvas(x="confidence, %", y="right, %", height=360, legend=False)
+        figure.add_scatter(
+            x=[0, 100], y=[0, 100], mode="lines", line={"color": OTHER, "dash": "dot"}
+        )
+        figure.add_scatter(
+            x=100 * part["confidence"],
+            y=100 * part["right"],
+            mode="lines+markers",
+            line={"color": ACCENT},
+            customdata=part["rows"],
+            hovertemplate="%{customdata:.0f} rows: %{x:.0f}% sure, %{y:.0f}% right<extra></extra>",
+        )
+        figure.update_xaxes(range=[-2, 102])
+        figure.update_yaxes(range=[-2, 102])
+        views.append(View(site, figure))
+    return [
+        Drawing(
+            "reliability",
+            "Can the probabilities be trusted?",
+            "How many answers are right, by how sure the model says it is, at sites that it never "
+            "saw. On the dotted line, stated and true probability agree; below it, the model is "
+            f"too sure. Points stand for at least {FEWEST_ROWS} rows.",
+            views,
+            frame,
+        )
+    ]
+
+
+def _residuals(findings: Findings, at: Mapping[str, list[Result]]) -> list[Drawing]:
+    """Of numbers: the errors by site, and predictions beside labels."""
+    lines = [
+        {"site": site, "label": label, "predicted": predicted, "error": predicted - label}
+        for site, of in at.items()
+        for label, predicted in (of[0].target.examples if of and of[0].target else ())
+    ]
+    if not lines:
+        return []
+    frame = pd.DataFrame(lines)
+    unit = findings.ranking.metric.unit
+    sites = list(dict.fromkeys(frame["site"]))[:MOST_SITES]
+    errors = canvas(x="prediction - label" + unit, y="", height=140 + 26 * len(sites), legend=False)
+    for site in sites:
+        own = frame[frame["site"] == site]["error"]
+        errors.add_box(x=own, name=text(site), orientation="h", marker={"color": ACCENT})
+    errors.add_vline(x=0, line={"color": OTHER, "dash": "dot"})
+    errors.update_yaxes(type="category", autorange="reversed")
+    views = []
+    ends = [float(edge) for edge in (frame["label"].min(), frame["label"].max())]
+    for site in [ALL, *sites]:
+        part = frame if site == ALL else frame[frame["site"] == site]
+        figure = canvas(x="label" + unit, y="prediction" + unit, height=360, legend=False)
+        figure.add_scatter(x=ends, y=ends, mode="lines", line={"color": OTHER, "dash": "dot"})
+        figure.add_scatter(
+            x=part["label"],
+            y=part["predicted"],
+            mode="markers",
+            marker={"color": ACCENT, "size": 5, "opacity": 0.5},
+            text=[text(name) for name in part["site"]],
+            hovertemplate="%{text}: %{x:.4g}, predicted %{y:.4g}<extra></extra>",
+        )
+        views.append(View(site, figure))
+    says = "Rows at sites that the model never saw, at most 200 of each, in the label's unit."
+    return [
+        Drawing(
+            "residuals",
+            "How far off are the predictions at each site?",
+            f"{says} A box that is beside the dotted line is a site at which all predictions are "
+            "too high or too low.",
+            [View("", errors)],
+            frame,
+        ),
+        Drawing(
+            "predicted",
+            "Do predictions follow the labels?",
+            f"{says} On the dotted line, both are the same.",
+            views,
+            frame,
+        ),
+    ]
+
+
+def _pooled(frame: pd.DataFrame) -> pd.DataFrame:
+    """Bins of several runs and sites as one curve, weighed by rows; small ones are left out."""
+    weighed = frame.assign(
+        place=(10 * frame["confidence"]).apply(math.ceil),
+        sure=frame["rows"] * frame["confidence"],
+        hits=frame["rows"] * frame["right"],
+    )
+    total = weighed.groupby("place")[["rows", "sure", "hits"]].sum()
+    total = total[total["rows"] >= FEWEST_ROWS]
+    return total.assign(
+        confidence=total["sure"] / total["rows"], right=total["hits"] / total["rows"]
+    )
+
+
+def _orders(findings: Findings, frame: pd.DataFrame) -> list[Drawing]:
+    """The score at each left-out site in every order: of the chosen method, and of fine-tuning."""
+    metric, views, lines = findings.ranking.metric, [], []
+    for row in dict.fromkeys((findings.choice.method, UNPROTECTED)):
+        found = scores_of(frame, row)
+        by_site = {
+            site: by_unit({place: found[place] for place in found if place[1] == site}, Unit.ORDER)
+            for site in findings.scores
+        }
+        if all(len(of) < 2 for of in by_site.values()):
+            continue
+        figure = canvas(x=on_target(metric), y="", height=140 + 26 * len(by_site), legend=False)
+        for site, of in by_site.items():
+            figure.add_scatter(
+                x=[metric.scale * value for value in of.values()],
+                y=[text(site)] * len(of),
+                mode="lines+markers",
+                line={"color": OTHER, "width": 2},
+                marker={"size": 10, "color": ACCENT},
+                text=[text(order) for order in of],
+                hovertemplate="%{y}: %{x:.4g}, order %{text}<extra></extra>",
+            )
+        figure.update_yaxes(type="category", autorange="reversed")
+        views.append(View(row, figure))
+        lines += [
+            {"method": row, "site": site, "order": order, "score": value}
+            for site, of in by_site.items()
+            for order, value in of.items()
+        ]
+    if not views:
+        return []
+    says = (
+        "One dot per order of the other sites. The longer the line, the more an order decides "
+        "that nobody chooses in practice."
+    )
+    title = "How much does the order of the sites matter?"
+    return [Drawing("order", title, says, views, pd.DataFrame(lines))]
+
+
+def _columns(shifts: Sequence[SiteShift]) -> list[Drawing]:
+    """The columns that differ most, by site, with their missing values."""
+    sites = [shift.site for shift in shifts]
+    names = list(dict.fromkeys(each.column for shift in shifts for each in shift.columns))
+    if not names or len(names) > 3 * MOST_SITES:
+        return []
+    views = []
+    for label, value in (("gap", "distance"), ("missing values", "missing")):
+        table = np.full((len(shifts), len(names)), math.nan)
+        for line, shift in enumerate(shifts):
+            for each in shift.columns:
+                table[line, names.index(each.column)] = getattr(each, value)
+        figure = _heat(
+            names, sites, table, titles=("", ""), hover=f"%{{y}}, %{{x}}: {label} %{{z:.0f}}%"
+        )
+        views.append(View(label, figure))
+    lines = [{"site": shift.site, **vars(each)} for shift in shifts for each in shift.columns]
+    says = (
+        "The columns that differ most at each site, in %: the largest gap between the distribution "
+        "functions of the site and of all others, and the share of rows without a value. Empty: "
+        "not among the columns that differ most there."
+    )
+    title = "Which columns differ, and where are values missing?"
+    return [Drawing("columns", title, says, views, pd.DataFrame(lines))]
 
 
 def _sites(findings: Findings) -> Drawing:
     ordered = sorted(findings.scores, key=lambda site: findings.scores[site])
-    figure = canvas(
-        x=on_target(findings.ranking.metric), y="", height=140 + 26 * len(ordered), legend=False
-    )
+    metric = findings.ranking.metric
+    scale = metric.scale
+    figure = canvas(x=on_target(metric), y="", height=140 + 26 * len(ordered), legend=False)
     expected = findings.expectation
     if expected is not None:
         figure.add_vrect(
-            x0=100 * expected.low,
-            x1=100 * expected.high,
+            x0=scale * expected.low,
+            x1=scale * expected.high,
             fillcolor=transparent(ACCENT, 0.12),
             line_width=0,
         )
-        figure.add_vline(x=100 * expected.mean, line={"color": ACCENT, "width": 2})
+        figure.add_vline(x=scale * expected.mean, line={"color": ACCENT, "width": 2})
     if findings.majority is not None:
         figure.add_vline(
-            x=100 * findings.majority, line={"color": REFERENCE, "dash": "dot", "width": 1.5}
+            x=scale * findings.majority, line={"color": REFERENCE, "dash": "dot", "width": 1.5}
         )
     figure.add_scatter(
-        x=[100 * findings.scores[site] for site in ordered],
+        x=[scale * findings.scores[site] for site in ordered],
         y=[text(site) for site in ordered],
         mode="markers",
         marker={"size": 11, "color": ACCENT},
-        hovertemplate="%{y}: %{x:.1f}%<extra></extra>",
+        hovertemplate=f"%{{y}}: %{{x:.4g}}{metric.unit}<extra></extra>",
     )
     figure.update_yaxes(type="category")
     return Drawing(
@@ -58,47 +353,36 @@ def _sites(findings: Findings) -> Drawing:
 
 
 def _curve(findings: Findings, curve: Curve) -> Drawing:
-    figure = canvas(
-        x="sites learned", y=on_target(findings.ranking.metric), height=340, legend=False
-    )
+    metric = findings.ranking.metric
+    scale = metric.scale
+    figure = canvas(x="sites learned", y=on_target(metric), height=340, legend=False)
+    most = max(curve.means)
+    ahead = list(range(most, 2 * most + 1))
+    for end in (curve.low, curve.high):
+        figure.add_scatter(
+            x=ahead,
+            y=[scale * (curve.means[most] + end * math.log2(sites / most)) for sites in ahead],
+            mode="lines",
+            line={"width": 0},
+            fill="tonexty" if end == curve.high else None,
+            fillcolor=transparent(ACCENT, 0.15),
+            hoverinfo="skip",
+        )
     figure.add_scatter(
         x=list(curve.means),
-        y=[100 * value for value in curve.means.values()],
+        y=[scale * value for value in curve.means.values()],
         mode="lines+markers",
         line={"color": ACCENT},
-        hovertemplate="%{x} sites: %{y:.1f}%<extra></extra>",
+        hovertemplate=f"%{{x}} sites: %{{y:.4g}}{metric.unit}<extra></extra>",
     )
-    figure.update_xaxes(dtick=1 if len(curve.means) < 15 else None)
+    figure.update_xaxes(dtick=1 if len(ahead) < 15 else None)
     calm(figure)
     return Drawing(
         "curve",
         "Would more sites help?",
         f"Mean score of {findings.choice.method} at sites that it had not learned yet, by the "
-        "number of sites learned so far.",
+        "number of sites learned so far. The band is where the trend leads: the "
+        f"{100 * curve.level:.0f}% interval of what more sites would change.",
         [View("", figure)],
         pd.DataFrame({"learned": list(curve.means), "score": list(curve.means.values())}),
-    )
-
-
-def _shifts(findings: Findings) -> Drawing:
-    shifts = findings.shifts[::-1]
-    figure = canvas(x="area under the ROC curve", y="", height=140 + 26 * len(shifts), legend=False)
-    figure.add_bar(
-        x=[shift.area - 0.5 for shift in shifts],
-        base=0.5,
-        y=[text(shift.site) for shift in shifts],
-        orientation="h",
-        marker={"color": [REFERENCE if shift.different else OTHER for shift in shifts]},
-        customdata=[shift.area for shift in shifts],
-        hovertemplate="%{y}: %{customdata:.2f}<extra></extra>",
-    )
-    figure.update_xaxes(range=[0.4, 1.02])
-    figure.update_yaxes(type="category")
-    return Drawing(
-        "unlike",
-        "Which site is unlike the others?",
-        "How well a classifier tells each site from the others; 0.5 is chance. Orange: more than "
-        "chance explains.",
-        [View("", figure)],
-        pd.DataFrame({"site": [s.site for s in shifts], "area": [s.area for s in shifts]}),
     )

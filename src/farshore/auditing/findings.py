@@ -12,13 +12,13 @@ import pandas as pd
 
 from ..deployment.unlike import SiteRows, SiteShift, compare_sites
 from ..errors import FarshoreError
-from ..results.expectation import FEWEST_SITES, Expectation, expect
+from ..results.expectation import FEWEST_SITES, Expectation, expect_in
 from ..results.frame import results_in_metric
+from ..results.pooled import AllAtOnce, beside
 from ..results.select import observed
 from ..results.summary import (
     Difference,
     Ranking,
-    Standing,
     Unit,
     estimate,
     order_range,
@@ -27,10 +27,13 @@ from ..results.summary import (
     scores_of,
 )
 from ..results.verdict import Recommendation, recommend
-from ..tasks.metrics import MIXED, listed
+from ..runs.plan.select import MAJORITY
+from ..runs.result import TargetScores
+from ..tasks.metrics import MIXED, guess_words, listed
 from .choice import MethodChoice, make_choice
 from .curve import Curve, fit_curve, gain_of_rows, points
-from .designs import JOINT, MAJORITY, UNPROTECTED
+from .decision import Decision, Evidence, decide, gather, gather_skill
+from .designs import JOINT, UNPROTECTED
 
 # A score at a site with fewer rows is mostly chance.
 FEWEST_ROWS = 20
@@ -52,14 +55,16 @@ class ClassFinding:
 
 @dataclass(frozen=True)
 class Findings:
-    """What an audit found. Scores are fractions.
+    """What an audit found. Scores are fractions, or in the label's unit.
 
     recommendation: None if no candidate does better than guessing.
     choice: the recommended method, else the one with the best score.
     scores: the score at each site, by the method that was chosen without that site.
     expectation: None if there are too few sites.
     mean, source_score, loss: of the chosen method at left-out sites, on held-out rows of the sites
-        that it learned, and how much lower the first is.
+        that it learned, and how much worse the first is.
+    pooled: the recommended method beside ordinary models that are fitted to all data at once.
+    evidence, decision: how far it is above guessing, and what follows.
     forgetting, unprotected: how much better joint is than the chosen method, and than finetune.
     """
 
@@ -87,6 +92,9 @@ class Findings:
     curve: Curve | None
     more_rows: Difference | None
     majority: float | None
+    pooled: AllAtOnce | None
+    evidence: Evidence | None
+    decision: Decision
 
     def plain(self) -> dict[str, Any]:
         """The findings as plain values, for JSON."""
@@ -96,7 +104,7 @@ class Findings:
             "status": "done",
             "metric": self.ranking.metric.name,
             "reference": self.ranking.reference,
-            "methods": [_plain(each) for each in self.ranking.standings],
+            "methods": [each.plain() for each in self.ranking.standings],
             **values,
         }
 
@@ -107,27 +115,17 @@ class Findings:
 
     @property
     def outlier(self) -> str | None:
-        """The site, if any, with a score below the interval that the other sites predict."""
-        for site, score in sorted(self.scores.items(), key=lambda item: item[1]):
+        """The site, if any, with a score worse than the interval that the other sites predict."""
+        metric = self.ranking.metric
+        sites = sorted(self.scores.items(), key=lambda item: item[1])
+        for site, score in sites if metric.higher_is_better else sites[::-1]:
             others = {name: [value] for name, value in self.scores.items() if name != site}
-            interval = expect(others, level=0.98)
-            if interval is not None and score < interval.low:
+            found = expect_in(metric, others, self.sites, level=0.98)
+            if found is None:
+                continue
+            if metric.better(found.low if metric.higher_is_better else found.high, score):
                 return site
         return None
-
-
-def _plain(each: Standing) -> dict[str, Any]:
-    found, difference = each.estimate, each.difference
-    return {
-        "method": each.row,
-        **{name: getattr(each, name) for name in ("kind", "rank", "guessing", "runs", "planned")},
-        "mean": found.mean if found is not None else None,
-        "error": found.error if found is not None else None,
-        "worst": found.values[found.worst] if found is not None else None,
-        "worst_site": found.worst if found is not None else None,
-        "by_site": dict(found.values) if found is not None else {},
-        "difference": asdict(difference) if difference is not None else None,
-    }
 
 
 @dataclass(frozen=True)
@@ -181,23 +179,35 @@ def find_all(frame: pd.DataFrame, sites: SiteRows, *, in_time: bool = False) -> 
         site: _scores_at(frame, site, choice.without.get(site, method))
         for site in dict.fromkeys(runs["target"])
     }
+    sizes = {result.target.name: result.target.rows for result in results}
+    metric = ranking.metric
+    expectation, majority = expect_in(metric, judged, sizes), _mean(frame, MAJORITY)
+    scores = {site: float(np.mean(of_site)) for site, of_site in judged.items()}
+    pooled = beside(frame, ranking, method)
+    by_site = {site: _targets(frame, site, choice.without.get(site, method)) for site in judged}
+    classes = _classes(runs)
+    evidence = (
+        gather({site: [run.confusion for run in of] for site, of in by_site.items()})
+        if classes
+        else gather_skill({site: [run.scores for run in of] for site, of in by_site.items()})
+    )
     return Findings(
         title=str(runs["benchmark"].iloc[0]),
-        sites={result.target.name: result.target.rows for result in results},
+        sites=sizes,
         orders=int(runs.groupby("target")["order"].nunique().max()),
         seeds=int(runs["seed"].nunique()),
         in_time=in_time,
         ranking=ranking,
         recommendation=recommendation,
         choice=choice,
-        scores={site: float(np.mean(scores)) for site, scores in judged.items()},
-        expectation=expect(judged),
-        classes=_classes(runs),
+        scores=scores,
+        expectation=expectation,
+        classes=classes,
         calibration_error=_mean(runs, method, "calibration_error"),
         log_loss=_mean(runs, method, "log_loss"),
         mean=mean,
         source_score=source_score,
-        loss=source_score - mean,
+        loss=source_score - mean if metric.higher_is_better else mean - source_score,
         shifts=tuple(compare_sites(sites)),
         forgetting=paired(frame, JOINT, method),
         unprotected=paired(frame, JOINT, UNPROTECTED),
@@ -205,7 +215,13 @@ def find_all(frame: pd.DataFrame, sites: SiteRows, *, in_time: bool = False) -> 
         unprotected_order_range=order_range(scores_of(frame, UNPROTECTED)),
         curve=fit_curve(points(own for own, shown in pairs if own.metric == shown.metric)),
         more_rows=gain_of_rows(sites, list(judged)),
-        majority=_mean(frame, MAJORITY),
+        majority=majority,
+        pooled=pooled,
+        evidence=evidence,
+        decision=decide(
+            *(metric, recommendation, scores, majority, evidence, expectation, pooled),
+            guess_words(len(classes)),
+        ),
     )
 
 
@@ -218,6 +234,12 @@ def _mean(frame: pd.DataFrame, row: str, column: str = "") -> float | None:
 def _scores_at(frame: pd.DataFrame, site: str, row: str) -> list[float]:
     """The scores of a row at a left-out site, one per run."""
     return list(scores_of(frame[frame["target"] == site], row).values())
+
+
+def _targets(frame: pd.DataFrame, site: str, row: str) -> list[TargetScores]:
+    """What was measured of a row at a left-out site, once per run."""
+    runs = frame[(frame["target"] == site) & (frame["row"] == row) & frame["score"].notna()]
+    return [result.target for result in runs["result"]]
 
 
 def _classes(runs: pd.DataFrame) -> tuple[ClassFinding, ...]:

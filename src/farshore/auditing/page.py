@@ -19,7 +19,7 @@ OF_CLASSES = (
     "such rows."
 )
 OF_SITES = (
-    "Score: in %, by the method chosen without the site. Separation: how well a classifier tells "
+    "Score: {unit}by the method chosen without the site. Separation: how well a classifier tells "
     "rows of the site from rows of other sites, as the area under the ROC curve; 0.50 is chance. "
     "Columns: with the largest gap between their distribution functions."
 )
@@ -34,7 +34,7 @@ def audit_page(done: Audit, findings: Findings) -> str:
         "audit.html",
         figures(findings, done.frame),
         audit=done,
-        tables=[_class_table(findings), _site_table(findings)],
+        tables=[*([_class_table(findings)] if findings.classes else []), _site_table(findings)],
         rankings=[rank(done.frame, name) for name in metrics_of(done.frame)],
         together=judge(done.frame).together,
     )
@@ -63,14 +63,15 @@ def _class_table(findings: Findings) -> dict[str, Any]:
 
 
 def _site_table(findings: Findings) -> dict[str, Any]:
+    metric = findings.ranking.metric
     rows = [
         [
             shift.site,
             f"{shift.rows:,}",
-            percent(findings.scores.get(shift.site)),
+            metric.text(findings.scores.get(shift.site)),
             findings.choice.without.get(shift.site, "–"),
             f"{shift.area:.2f}" + ("" if shift.different else " (chance)"),
-            ", ".join(f"{each.column} {each.distance:.2f}" for each in shift.columns[:3]),
+            ", ".join(map(str, shift.columns[:3])),
         ]
         for shift in findings.shifts
     ]
@@ -86,5 +87,5 @@ def _site_table(findings: Findings) -> dict[str, Any]:
         "title": "Sites",
         "header": header,
         "rows": rows,
-        "note": OF_SITES,
+        "note": OF_SITES.format(unit=f"in {metric.unit.strip()}, " if metric.unit else ""),
     }

@@ -1,7 +1,5 @@
 """Room for arrays; what this machine's memory cannot hold is refused before it is allocated."""
 
-from __future__ import annotations
-
 import math
 import os
 import sys
@@ -25,14 +23,11 @@ def explain_shortage(what: str, remedy: str) -> Iterator[None]:
     try:
         yield
     except (MemoryError, RuntimeError) as error:
-        if isinstance(error, RuntimeError) and not _is_shortage(error):
+        # Only for GPUs PyTorch has an error class of its own.
+        known = isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError"
+        if not known and "can't allocate memory" not in str(error):
             raise
         raise FarshoreError(f"the memory does not suffice for {what}: {remedy}") from error
-
-
-def _is_shortage(error: RuntimeError) -> bool:
-    """Whether PyTorch could not allocate; only for GPUs it has an error class of its own."""
-    return type(error).__name__ == "OutOfMemoryError" or "can't allocate memory" in str(error)
 
 
 def usable_bytes() -> int:

@@ -1,7 +1,5 @@
 """Writing files: completely or not at all, and never through a link that lies in their place."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -86,9 +84,8 @@ def refuse_links(folder: Path) -> None:
     """Refuse a folder that is a link or has links in it, before anything is written into it."""
     for path in (folder, *folder.rglob("*")):
         if path.is_symlink():
-            raise FarshoreError(
-                f"{path} is a link, and nothing is written through links: delete it"
-            )
+            why = f"{path} is a link, and nothing is written through links: delete it"
+            raise FarshoreError(why)
 
 
 def read_file(path: Path) -> bytes:
@@ -171,9 +168,8 @@ def check_writable(folder: Path, option: str = "--out") -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise FarshoreError(
-            f"{option} {str(folder)!r} cannot be written: {reason(error)}"
-        ) from None
+        why = f"{option} {str(folder)!r} cannot be written: {reason(error)}"
+        raise FarshoreError(why) from None
 
 
 def remove_folder(folder: Path) -> None:

@@ -7,8 +7,6 @@ Tensors of whole numbers are counts and positions: negative entries are refused.
 Wrong shapes are not merely errors: fused kernels read and write memory without checking them.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -55,19 +53,16 @@ class Like:
         if self.below is not None and stored.numel():
             low, high = int(stored.min()), int(stored.max())
             if low < 0 or high >= self.below:
-                raise FormError(
-                    f"{where} has numbers from {low} to {high}, not from 0 to {self.below - 1}"
-                )
+                why = f"{where} has numbers from {low} to {high}, not from 0 to {self.below - 1}"
+                raise FormError(why)
         if self.finite and not bool(torch.isfinite(stored).all()):
             raise FormError(f"{where} has NaN or infinite values")
 
 
 def like_all(tensors: Mapping[str, Tensor]) -> dict[str, Like]:
     """Tensors of these names, shapes and types; numbers are finite."""
-    return {
-        name: Like(tuple(value.shape), value.dtype, finite=value.is_floating_point())
-        for name, value in tensors.items()
-    }
+    floats = {name: value.is_floating_point() for name, value in tensors.items()}
+    return {of: Like(tuple(x.shape), x.dtype, finite=floats[of]) for of, x in tensors.items()}
 
 
 @dataclass(frozen=True)
@@ -107,7 +102,12 @@ def check_form(stored: Any, form: Any, where: str) -> None:
         if stored is not None:
             check_form(stored, form.form, where)
     elif isinstance(form, ListOf):
-        _check_list(stored, form, where)
+        if not isinstance(stored, list | tuple):
+            raise FormError(f"{where} is not a list")
+        for index, value in enumerate(stored):
+            check_form(value, form.form, f"{where}.{index}")
+        if form.distinct and len(set(stored)) != len(stored):
+            raise FormError(f"{where} has an entry twice")
     elif isinstance(form, MapOf):
         if not isinstance(stored, Mapping) or not all(isinstance(key, str) for key in stored):
             raise FormError(f"{where} is not a dictionary of names")
@@ -141,15 +141,6 @@ def check_keys(stored: Any, form: Mapping[Any, Any], where: str) -> None:
 def is_count(value: Any) -> bool:
     """Whether a value is a whole number from 0 that fits into a tensor."""
     return type(value) is int and 0 <= value < LARGEST_NUMBER
-
-
-def _check_list(stored: Any, form: ListOf, where: str) -> None:
-    if not isinstance(stored, list | tuple):
-        raise FormError(f"{where} is not a list")
-    for index, value in enumerate(stored):
-        check_form(value, form.form, f"{where}.{index}")
-    if form.distinct and len(set(stored)) != len(stored):
-        raise FormError(f"{where} has an entry twice")
 
 
 def _check_plain(stored: Any, form: Any, where: str) -> None:

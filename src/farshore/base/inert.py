@@ -1,7 +1,5 @@
 """Names in what somebody else wrote: while it is read, they lead to no code and to no network."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -33,6 +33,6 @@ def lazy_exports(
         return getattr(import_module(modules[name], package), name)
 
     def names() -> list[str]:
-        return sorted({*vars(sys.modules[package]), *modules})
+        return sorted({*own, *modules})
 
     return get, names, [*own, *modules]

@@ -1,7 +1,5 @@
 """One writer per folder: a lock that the system releases when the process ends."""
 
-from __future__ import annotations
-
 import errno
 import json
 import os
@@ -46,9 +44,8 @@ def exclusive(folder: str | Path) -> Iterator[None]:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | NO_FOLLOW, 0o644)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise FarshoreError(
-                f"{path} is a link, and nothing is written through links: delete the link"
-            ) from None
+            why = f"{path} is a link, and nothing is written through links: delete the link"
+            raise FarshoreError(why) from None
         raise FarshoreError(f"{folder} cannot be written: {reason(error)}") from None
     try:
         _lock(descriptor, path)

@@ -1,7 +1,5 @@
 """Names that users give, and that become names of files: one rule for all of them."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 
@@ -13,11 +11,8 @@ _DIGITS = re.compile(r"(\d+)", re.ASCII)
 
 def natural_key(name: str) -> tuple[list[tuple[int, int, str]], str]:
     """Return a key that sorts numbers in names by value: site-2 comes ahead of site-10."""
-    parts = [
-        (0, int(part), "") if place % 2 else (1, 0, part)
-        for place, part in enumerate(_DIGITS.split(name))
-        if part
-    ]
+    split = [(place % 2, part) for place, part in enumerate(_DIGITS.split(name)) if part]
+    parts = [(0, int(part), "") if number else (1, 0, part) for number, part in split]
     return parts, name
 
 

@@ -1,7 +1,5 @@
 """Where a number comes from: versions, commit and hardware, recorded with every result."""
 
-from __future__ import annotations
-
 import platform
 import subprocess
 from functools import cache
@@ -45,14 +43,8 @@ def _processor() -> str:
 def commit() -> str:
     """The commit of the running code, or empty if unknown. It is never part of a run's name."""
     try:
-        process = subprocess.run(
-            ["git", "rev-parse", "HEAD"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            timeout=10,
-            check=False,
-        )
+        words, here = ["git", "rev-parse", "HEAD"], Path(__file__).parent
+        process = subprocess.run(words, cwd=here, capture_output=True, text=True, timeout=10)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return process.stdout.strip() if process.returncode == 0 else ""

@@ -4,8 +4,6 @@ A run has four generators. A method's own draws never affect those of the data, 
 the same seed see the same rows.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -48,7 +46,7 @@ class Generators:
     method: torch.Generator
 
     @classmethod
-    def from_seed(cls, seed: int, device: torch.device | str = "cpu") -> Generators:
+    def from_seed(cls, seed: int, device: torch.device | str = "cpu") -> "Generators":
         """Create all four, each with its own stream.
 
         Initial weights are drawn on the CPU, so that they are the same on every device.

@@ -4,8 +4,6 @@ A built-in entry is the text "module:attribute", which is imported on first use,
 names, groups and lines stays fast.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from importlib import import_module
 from importlib.metadata import entry_points
@@ -36,9 +34,7 @@ def listed(table: str) -> dict[str, Listed]:
     """
     rows = (row.split("|") for row in table.replace("\n    ", " ").strip().splitlines())
     cells = ([cell.strip() for cell in row] for row in rows)
-    return {
-        name: Listed(location, line, group, *files) for name, location, group, line, *files in cells
-    }
+    return {name: Listed(at, line, group, *files) for name, at, group, line, *files in cells}
 
 
 class Registry(Generic[T]):
@@ -49,9 +45,8 @@ class Registry(Generic[T]):
     ) -> None:
         self.kind = kind
         self.group = group
-        self.listed = {
-            name: Listed(each) if isinstance(each, str) else each for name, each in builtin.items()
-        }
+        entries = builtin.items()
+        self.listed = {name: Listed(of) if isinstance(of, str) else of for name, of in entries}
         self._package = package
         self._added: dict[str, T] = {}
         self._loaded: dict[str, T] = {}
@@ -59,11 +54,7 @@ class Registry(Generic[T]):
 
     def names(self) -> list[str]:
         """All known names, the built-in ones first, in their listed order."""
-        return [
-            *self.listed,
-            *self._added,
-            *(name for name in self._plugins() if name not in self._added),
-        ]
+        return list(dict.fromkeys([*self.listed, *self._added, *self._plugins()]))
 
     def __contains__(self, name: str) -> bool:
         """Whether the name exists. Other packages are searched only if it is not built in."""
@@ -90,11 +81,9 @@ class Registry(Generic[T]):
     def _plugins(self) -> dict[str, str]:
         """Entries of other packages. Searched once, because the search is slow."""
         if self._offered is None:
-            self._offered = {
-                point.name: point.value
-                for point in entry_points(group=self.group)
-                if point.name not in self.listed
-            }
+            points = entry_points(group=self.group)
+            offered = {point.name: point.value for point in points}
+            self._offered = {of: at for of, at in offered.items() if of not in self.listed}
         return self._offered
 
     def _load(self, name: str) -> T:

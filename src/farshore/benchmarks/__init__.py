@@ -22,12 +22,20 @@ rotated-digits | .rotated_digits:RotatedDigits | |
     1,797 digits of 8x8 pixels, rotated by 0 to 75 degrees |
 rotated-digits-stream | .rotated_digits:RotatedDigitsStream | |
     the same digits in twelve steps of 10 degrees |
+coloured-digits | .coloured_digits:ColouredDigits | |
+    the same digits in colours that give them away, until the target |
 heart-hospitals | .heart_hospitals:HeartHospitals | |
     920 patients from four hospitals, with or without heart disease |
 rotated-mnist | .rotated_mnist:RotatedMNIST | |
     70,000 digits, rotated by 0 to 75 degrees | rotated-mnist
 rotated-mnist-extended | .rotated_mnist:RotatedMNISTExtended | |
     the same with 15 sources, for timing | rotated-mnist
+rotated-mnist-time | .rotated_mnist:RotatedMNISTTime | |
+    the same digits, learned from 0 to 50 degrees in order | rotated-mnist-time
+elec2 | .elec2:Elec2 | |
+    electricity prices in 41 fortnights, in chronological order | elec2
+diabetes130 | .diabetes130:Diabetes130 | |
+    99,493 hospital stays by source of admission, readmitted or not | diabetes130
 covertype | .covertype:Covertype | | 65,386 forest patches in four wilderness areas | covertype
 covertype-natural | .covertype:CovertypeNatural | |
     the same with natural class frequencies | covertype-natural

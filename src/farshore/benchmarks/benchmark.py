@@ -1,20 +1,20 @@
 """Benchmark: how the domains of a data set are made, and the defaults of the protocol."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from ..data.domain import Domain
 from ..data.downloads.prepared import Prepared
 from ..data.downloads.public_files import Bar
 from ..data.preprocessing import Preprocessing
-from ..data.scenario import MetricName, Scenario, arrange
+from ..data.scenario import Scenario, arrange
 from ..data.seal import SealedTarget
 from ..errors import FarshoreError, unknown
 from ..networks.build import plain_network_settings
+from ..tasks.classification import Classification
+from ..tasks.task import MetricName, Task
 from .options import BenchmarkOptions
 from .own.hidden import hide_domains
 
@@ -66,11 +66,9 @@ class Benchmark(ABC):
     preprocessing: Preprocessing | None = None
 
     def __init__(self, options: BenchmarkOptions | Mapping[str, Any] | None = None) -> None:
-        self.options = (
-            options
-            if isinstance(options, BenchmarkOptions)
-            else self.Options.build(options or {}, self.name)
-        )
+        if not isinstance(options, BenchmarkOptions):
+            options = self.Options.build(options or {}, self.name)
+        self.options = options
 
     # ---- which domains there are -----------------------------------------------------------------
 
@@ -96,6 +94,10 @@ class Benchmark(ABC):
         """Return all domains in their usual order."""
         return self.domains
 
+    def learnable_names(self) -> tuple[str, ...]:
+        """Return the domains that can be a source."""
+        return self.domain_names()
+
     def usual_target(self) -> str | None:
         """Return the default target, or None if there is none."""
         return self.default_target
@@ -105,7 +107,10 @@ class Benchmark(ABC):
         return target or self.default_target
 
     def listed(self, target: str) -> list[str]:
-        """Return the sources in their usual order when this domain is the target."""
+        """Return the sources in their usual order when this domain is the target.
+
+        A benchmark that is `ordered_by_time` names only those before it.
+        """
         return arrange(self.domain_names(), target, None)
 
     @property
@@ -151,21 +156,17 @@ class Benchmark(ABC):
             )
         network_settings, origin = ({}, ()) if network is not None else self.initial_network()
         target = self.choose_target(target)
-        names = self.domain_names()
-        check_left_out(left_out, names)
-        remaining = [name for name in names if name not in left_out]
-        sources = (
-            [name for name in self.listed(target) if name in remaining]
-            if order is None
-            else arrange(remaining, target, order)
-        )
+        check_left_out(left_out, self.domain_names())
+        sources = [name for name in self.listed(target) if name not in left_out]
+        if order is not None:
+            sources = arrange([*sources, target], target, order)
         domains, make_target, notes = self.make(sources, target, seed)
         scenario = Scenario(
             name=self.title,
             sources=tuple(domains),
             target=SealedTarget(target, make_target),
-            classes=self.classes,
-            metric=self.metric,
+            task=(task := self.task()),
+            metric=cast(MetricName, task.main_metric(self.metric)),
             network=network or self.network,
             network_settings=network_settings,
             steps=self.usual_steps(),
@@ -178,6 +179,10 @@ class Benchmark(ABC):
             preprocessing=self.preprocessing,
         )
         return scenario if by is None else hide_domains(scenario, by, self.options.domains)
+
+    def task(self) -> Task:
+        """What a label is, once `make` has made the data: one of `classes`."""
+        return Classification(self.classes)
 
     def initial_network(self) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         """Return the settings of the benchmark's own network, and a note on its initial weights."""
@@ -216,9 +221,8 @@ class Benchmark(ABC):
     @classmethod
     def facts(cls) -> list[tuple[str, str]]:
         """Return what `farshore benchmarks NAME` shows in addition to the options."""
-        settings = ", ".join(
-            f"{key} {value}" for key, value in {**cls.network_settings, **cls.settings}.items()
-        )
+        given = {**cls.network_settings, **cls.settings}
+        settings = ", ".join(f"{key} {value}" for key, value in given.items())
         prepared = cls.set_name
         return [
             ("what", cls.summary),

@@ -1,7 +1,5 @@
 """camelyon17: lymph node patches from five hospitals."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -81,10 +79,9 @@ class Camelyon17(ImageBenchmark):
 
     def notes(self, prepared: Prepared) -> tuple[str, ...]:
         """Report the patches that are not used."""
-        return (
-            f"{prepared.about['left_out']} patches that WILDS sets aside inside its training "
-            "hospitals were left out",
-        )
+        left_out = prepared.about["left_out"]
+        where = "inside its training hospitals"
+        return (f"{left_out} patches that WILDS sets aside {where} were left out",)
 
 
 class Camelyon17Extended(Extended, Camelyon17):

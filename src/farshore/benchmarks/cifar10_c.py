@@ -1,7 +1,5 @@
 """cifar10-c: CIFAR-10 clean and under seventeen corruptions."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -61,9 +59,8 @@ class CIFAR10C(CorruptedImages):
 
     def has_clean(self, raw: Path) -> bool:
         """Whether the official archive or its unpacked folder exists."""
-        return (raw / self.files[0].name).is_file() or all(
-            (raw / BATCHES / name).is_file() for name in (*TRAIN, *TEST)
-        )
+        unpacked = all((raw / BATCHES / name).is_file() for name in (*TRAIN, *TEST))
+        return unpacked or (raw / self.files[0].name).is_file()
 
     def read_train(self, raw: Path) -> tuple[np.ndarray, np.ndarray]:
         """Read the 50,000 training images."""
@@ -80,10 +77,8 @@ class CIFAR10C(CorruptedImages):
     def read_published(self, raw: Path, corruption: str, labels: np.ndarray) -> np.ndarray:
         """Read the rows of one severity; the arrays have 10,000 images for each of 1 to 5."""
         folder, count = raw / self.published, len(labels)
-        arrays = [
-            np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)
-            for name in (corruption, "labels")
-        ]
+        files = [folder / f"{name}.npy" for name in (corruption, "labels")]
+        arrays = [np.load(file, mmap_mode="r", allow_pickle=False) for file in files]
         rows = slice((self.severity - 1) * count, self.severity * count)
         if arrays[0].shape != (5 * count, 32, 32, 3) or not np.array_equal(arrays[1][rows], labels):
             raise FarshoreError(

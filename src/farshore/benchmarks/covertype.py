@@ -1,7 +1,5 @@
 """covertype: forest cover in four wilderness areas of Colorado, 65,386 balanced rows."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -90,11 +88,8 @@ class Covertype(PreparedBenchmark):
 
     def has_files(self, raw: Path) -> bool:
         """Whether the official file, UCI's archive of it, or its rows as covtype.npz exist."""
-        return (
-            super().has_files(raw)
-            or (raw / "covertype.zip").is_file()
-            or (raw / "covtype.npz").is_file()
-        )
+        others = (raw / name for name in ("covertype.zip", "covtype.npz"))
+        return super().has_files(raw) or any(map(Path.is_file, others))
 
     def _fetch(self, raw: Path, root: str | Path | None, bar: Bar | None) -> None:
         if not self.has_files(raw):
@@ -138,12 +133,10 @@ class Covertype(PreparedBenchmark):
 
         together = self.options.preprocess == "all-sources"
         learn_from = sources if together else sources[:1]
-        preprocessing.learn(
-            pd.concat([frame.iloc[blank.train.numpy()] for frame, blank in map(read, learn_from)])
-        )
-        notes = (
-            ("preprocessing was learned on all sources at once: not continual",) if together else ()
-        )
+        parts = [frame.iloc[blank.train.numpy()] for frame, blank in map(read, learn_from)]
+        preprocessing.learn(pd.concat(parts))
+        note = "preprocessing was learned on all sources at once: not continual"
+        notes = (note,) if together else ()
         return [make_domain(name) for name in sources], lambda: make_domain(target), notes
 
 
@@ -162,13 +155,9 @@ class CovertypeNatural(Covertype):
 
     def draw_rows(self, labels: np.ndarray, draw: torch.Generator) -> np.ndarray:
         """Return sorted row numbers, drawn from all rows, as many as in the balanced area."""
-        return np.sort(torch.randperm(len(labels), generator=draw).numpy()[: balanced_rows(labels)])
-
-
-def balanced_rows(labels: np.ndarray) -> int:
-    """Return the number of rows if each class has as many as the rarest class."""
-    counts = np.unique(labels, return_counts=True)[1]
-    return len(counts) * int(counts.min())
+        counts = np.unique(labels, return_counts=True)[1]
+        order = torch.randperm(len(labels), generator=draw).numpy()
+        return np.sort(order[: len(counts) * int(counts.min())])
 
 
 def balance(labels: np.ndarray, draw: torch.Generator) -> np.ndarray:
@@ -208,12 +197,10 @@ def read_covertype(raw: Path) -> tuple[np.ndarray, np.ndarray]:
             with np.load(raw / "covtype.npz", allow_pickle=False) as loaded:
                 table = np.column_stack([loaded["X"], loaded["y"].astype(np.int16)])
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-            raise FarshoreError(
-                f"{raw / 'covtype.npz'} cannot be read ({error}): delete it and prepare again"
-            ) from None
-    counts = (
-        tuple(np.bincount(table[:, -1], minlength=8)[1:].tolist()) if table.shape[1] == 55 else ()
-    )
+            why = f"{raw / 'covtype.npz'} cannot be read ({error}): delete it and prepare again"
+            raise FarshoreError(why) from None
+    whole = table.shape[1] == 55
+    counts = tuple(np.bincount(table[:, -1], minlength=8)[1:].tolist()) if whole else ()
     if counts != PUBLISHED:
         raise FarshoreError(
             f"the Covertype file in {raw} has {table.shape} values, not the published 581,012 "
@@ -233,9 +220,8 @@ def _read_zip(path: Path) -> np.ndarray:
         written = unpack(path, Path(folder), limit=LARGEST)
         inner = next((file for file in written if file.name == "covtype.data.gz"), None)
         if inner is None:
-            raise FarshoreError(
-                f"{path} does not contain covtype.data.gz: delete it and prepare again"
-            )
+            why = f"{path} does not contain covtype.data.gz: delete it and prepare again"
+            raise FarshoreError(why)
         return _read_official(check(Covertype.files[0], inner.parent))
 
 
@@ -248,13 +234,8 @@ LAND_TYPES = (
     *(7755, 7756, 7757, 7790, 8703, 8707, 8708, 8771, 8772, 8776),
 )
 ZONES = {
-    2: "lower-montane",
-    3: "montane-dry",
-    4: "montane",
-    5: "montane-dry-and-montane",
-    6: "montane-and-subalpine",
-    7: "subalpine",
-    8: "alpine",
+    **{2: "lower-montane", 3: "montane-dry", 4: "montane", 5: "montane-dry-and-montane"},
+    **{6: "montane-and-subalpine", 7: "subalpine", 8: "alpine"},
 }
 MOST_ROWS = 1000
 

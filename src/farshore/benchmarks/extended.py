@@ -1,7 +1,5 @@
 """Fifteen sources by repetition, to time steps as the number of past domains grows."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,10 +12,8 @@ SOURCES = 15
 
 def repeated(sources: Sequence[str], target: str) -> tuple[str, ...]:
     """Return `a-1, b-1, ..., a-2, ...` up to fifteen sources, then the target."""
-    return (
-        *(f"{sources[k % len(sources)]}-{k // len(sources) + 1}" for k in range(SOURCES)),
-        target,
-    )
+    places = (divmod(k, len(sources)) for k in range(SOURCES))
+    return (*(f"{sources[place]}-{turn + 1}" for turn, place in places), target)
 
 
 class Extended(PreparedBenchmark):
@@ -35,15 +31,11 @@ class Extended(PreparedBenchmark):
         once = sorted(set(base_names))
         domains, make_target, notes = super().make(once, target, seed)
         by_name = dict(zip(once, domains, strict=True))
-        named = [
-            replace(by_name[base], name=name)
-            for name, base in zip(sources, base_names, strict=True)
-        ]
+        pairs = zip(sources, base_names, strict=True)
+        named = [replace(by_name[base], name=name) for name, base in pairs]
         note = "15 source domains by repetition: the same rows repeat under new names; for timing"
         return named, make_target, (*notes, note)
 
     def _repeats(self, what: str) -> FarshoreError:
-        return FarshoreError(
-            f"{what} in {self.name}, where sources repeat: use {self.default_target}, or "
-            f"{self.set_name}"
-        )
+        why = f"{what} in {self.name}, where sources repeat"
+        return FarshoreError(f"{why}: use {self.default_target}, or {self.set_name}")

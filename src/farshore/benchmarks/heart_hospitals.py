@@ -1,7 +1,5 @@
 """heart-hospitals: heart disease at four hospitals, 920 patients. Shipped with the package."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.resources import files
@@ -57,17 +55,24 @@ class HeartHospitals(Benchmark):
         def make_domain(name: str, learn: bool) -> Domain:
             rows = frame[frame["hospital"] == name].reset_index(drop=True)
             labels = torch.from_numpy((rows["num"] > 0).to_numpy(dtype=np.int64))
-            blank = Domain.divided(
-                name,
-                torch.zeros(len(rows), 1),
-                labels,
-                seed=derive(seed, self.name, self.domains.index(name)),
-            )
+            own = derive(seed, self.name, self.domains.index(name))
+            blank = Domain.divided(name, torch.zeros(len(rows), 1), labels, seed=own)
             if learn:
                 preprocessing.learn(rows.iloc[blank.train.numpy()])
             return replace(blank, inputs=preprocessing.transform(rows))
 
         return [make_domain(name, True) for name in sources], lambda: make_domain(target, False), ()
+
+
+def patients() -> pd.DataFrame:
+    """The embedded table as somebody might have it: texts as they are, and the classes yes and no.
+
+    Missing values are written as `?`.
+    """
+    with (files("farshore.benchmarks") / "files" / "heart.csv").open("rb") as file:
+        frame = pd.read_csv(file)
+    frame["disease"] = (frame.pop("num") > 0).map({True: "yes", False: "no"})
+    return frame
 
 
 def read_heart() -> pd.DataFrame:

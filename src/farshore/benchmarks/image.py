@@ -1,7 +1,5 @@
 """Image benchmarks: prepared domains and a pretrained ResNet18; results record its weights."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
@@ -43,12 +41,8 @@ class ImageBenchmark(PreparedBenchmark):
         """Download the ImageNet weights; an error is returned: the domains do not need them."""
         root_flag = f" --root {root}" if root is not None else ""
         try:
-            fetch(
-                [RESNET18],
-                weights_folder(root),
-                again=f"farshore prepare {self.name}{root_flag}",
-                bar=bar,
-            )
+            again = f"farshore prepare {self.name}{root_flag}"
+            fetch([RESNET18], weights_folder(root), again=again, bar=bar)
         except FarshoreError as error:
             return str(error)
         return None

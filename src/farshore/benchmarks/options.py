@@ -1,7 +1,5 @@
 """Benchmark options, validated before any data are read."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
@@ -44,9 +42,8 @@ class BenchmarkOptions(BaseModel):
                 raise unknown(f"option of {benchmark}", name, cls.model_fields)
         for name, info in cls.model_fields.items():
             if info.is_required() and name not in given:
-                raise FarshoreError(
-                    f"option {name!r} of {benchmark} is not given: {info.description}"
-                )
+                why = f"option {name!r} of {benchmark} is not given: {info.description}"
+                raise FarshoreError(why)
         try:
             return cls(**given)
         except ValidationError as error:
@@ -55,9 +52,8 @@ class BenchmarkOptions(BaseModel):
     @model_validator(mode="after")
     def _domains_are_constructed(self) -> Self:
         if self.domains is not None and self.domain_by is None:
-            raise FarshoreError(
-                "--domains sets how many domains to construct: it needs --domain auto"
-            )
+            why = "--domains sets how many domains to construct: it needs --domain auto"
+            raise FarshoreError(why)
         return self
 
     def plain(self) -> dict[str, Any]:

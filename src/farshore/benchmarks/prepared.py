@@ -1,7 +1,5 @@
 """Benchmarks that build their domains once from public files and then memory-map them."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from abc import abstractmethod
@@ -29,6 +27,8 @@ class PreparedBenchmark(Benchmark):
     raw: ClassVar[str]
     set_name: ClassVar[str]
     files: ClassVar[tuple[PublicFile, ...]]
+    # Share of a source's rows that are validation rows.
+    held_out: ClassVar[float] = 0.2
     # Increased by hand when the way the domains are built changes.
     set_version: ClassVar[int] = 1
     # Facts that `build_domains` records for the result; stored in the manifest.
@@ -45,7 +45,8 @@ class PreparedBenchmark(Benchmark):
 
         def make_domain(name: str) -> Domain:
             split_seed = derive(seed, self.set_name, numbers[name])
-            return Domain.divided(name, *prepared.read(name), seed=split_seed)
+            rows = prepared.read(name)
+            return Domain.divided(name, *rows, validation=self.held_out, seed=split_seed)
 
         domains = [make_domain(name) for name in sources]
         return domains, lambda: make_domain(target), self.notes(prepared)
@@ -78,9 +79,8 @@ class PreparedBenchmark(Benchmark):
         """Return the command to get the data; None if they are prepared or their files exist."""
         if plan_only:
             return None
-        available = find(self._folder(None, seed), self._facts(seed)) is not None or self.has_files(
-            data_root() / self.raw
-        )
+        built = find(self._folder(None, seed), self._facts(seed)) is not None
+        available = built or self.has_files(data_root() / self.raw)
         return None if available else f"type `farshore prepare {self.set_name}` first"
 
     def open(self, seed: int) -> Prepared:
@@ -98,15 +98,10 @@ class PreparedBenchmark(Benchmark):
     def data_facts(self, seed: int) -> dict[str, str]:
         """Return the prepared set and a checksum of the file checksums in its manifest."""
         prepared = self.open(seed)
-        digests = json.dumps(
-            {name: facts["sha256"] for name, facts in prepared.manifest["files"].items()},
-            sort_keys=True,
-        )
-        return {
-            "set": prepared.folder.name,
-            "version": str(self.set_version),
-            "sha256": hashlib.sha256(digests.encode()).hexdigest(),
-        }
+        files = prepared.manifest["files"].items()
+        digests = json.dumps({name: facts["sha256"] for name, facts in files}, sort_keys=True)
+        digest = hashlib.sha256(digests.encode()).hexdigest()
+        return {"set": prepared.folder.name, "version": str(self.set_version), "sha256": digest}
 
     def _fetch(self, raw: Path, root: str | Path | None, bar: Bar | None) -> None:
         fetch(self.files, raw, again=self._again(root), bar=bar)
@@ -119,9 +114,5 @@ class PreparedBenchmark(Benchmark):
         return data_root(root) / "prepared" / f"{self.set_name}-seed-{seed}"
 
     def _facts(self, seed: int) -> dict[str, Any]:
-        return {
-            "set": self.set_name,
-            "version": self.set_version,
-            "seed": seed,
-            "files": {f.name: f.sha256 for f in self.files},
-        }
+        files = {f.name: f.sha256 for f in self.files}
+        return {"set": self.set_name, "version": self.set_version, "seed": seed, "files": files}

@@ -1,7 +1,5 @@
 """rotated-digits: scikit-learn's 8x8 digits, rotated by a different angle in each domain."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -36,20 +34,15 @@ class RotatedDigits(Benchmark):
 
     def make(self, sources: Sequence[str], target: str, seed: int) -> Made:
         """Make the angles; the images of each do not depend on the order or the target."""
-        images, labels = _digits()
-        parts = torch.randperm(len(images), generator=generator(seed, self.name)).tensor_split(
-            len(self.domains)
-        )
+        images, labels = read_digits()
+        order = torch.randperm(len(images), generator=generator(seed, self.name))
+        parts = order.tensor_split(len(self.domains))
 
         def make_domain(name: str) -> Domain:
             number = self.domains.index(name)
             part = parts[number]
-            return Domain.divided(
-                name,
-                rotate(images[part], float(name)),
-                labels[part],
-                seed=derive(seed, self.name, number),
-            )
+            made, own = rotate(images[part], float(name)), derive(seed, self.name, number)
+            return Domain.divided(name, made, labels[part], seed=own)
 
         return [make_domain(name) for name in sources], lambda: make_domain(target), ()
 
@@ -66,9 +59,9 @@ class RotatedDigitsStream(RotatedDigits):
     default_target = "110"
 
 
-def _digits() -> tuple[Tensor, Tensor]:
+def read_digits() -> tuple[Tensor, Tensor]:
+    """The images [n, 1, 8, 8] as bytes, and their labels."""
     loaded = load_digits()
     images = torch.from_numpy(loaded.images).float()  # 0..16
-    return (images * (255 / 16)).round().to(torch.uint8)[:, None], torch.from_numpy(
-        loaded.target
-    ).long()
+    labels = torch.from_numpy(loaded.target).long()
+    return (images * (255 / 16)).round().to(torch.uint8)[:, None], labels

@@ -1,7 +1,5 @@
 """tinyimagenet-c: TinyImageNet clean and under fifteen corruptions."""
 
-from __future__ import annotations
-
 import io
 import zipfile
 from collections.abc import Callable, Sequence
@@ -66,12 +64,9 @@ class TinyImageNetC(CorruptedImages):
     def read_train(self, raw: Path) -> tuple[np.ndarray, np.ndarray]:
         """Read the training images, class by class."""
         names, read, classes = self._open(raw)
-        wanted = sorted(
-            name for name in names if name.startswith("train/") and name.endswith(".JPEG")
-        )
-        return _decode(wanted, read), np.array(
-            [classes.index(name.split("/")[1]) for name in wanted], np.uint8
-        )
+        wanted = sorted(of for of in names if of.startswith("train/") and of.endswith(".JPEG"))
+        labels = [classes.index(name.split("/")[1]) for name in wanted]
+        return _decode(wanted, read), np.array(labels, np.uint8)
 
     def read_test(self, raw: Path) -> tuple[np.ndarray, np.ndarray]:
         """Read the validation images in the order of their list."""
@@ -152,11 +147,8 @@ def open_images(raw: Path) -> tuple[list[str], ReadBytes, Path]:
         raise FarshoreError(f"{path} is damaged: {error}; delete it and prepare again") from None
     inside = [name for name in archive.namelist() if not name.endswith("/")]
     prefix = inside[0].split("/")[0] + "/"
-    return (
-        [name.removeprefix(prefix) for name in inside],
-        lambda name: archive.read(prefix + name),
-        path,
-    )
+    names = [name.removeprefix(prefix) for name in inside]
+    return names, lambda name: archive.read(prefix + name), path
 
 
 def _decode(names: Sequence[str], read: ReadBytes) -> np.ndarray:

@@ -1,7 +1,5 @@
 """wm811k: labelled wafer maps of a real fab, divided into ranges of production lots."""
 
-from __future__ import annotations
-
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -25,6 +23,10 @@ PICKLE, ARRAYS, META = "LSWMD.pkl", "maps.npz", "meta.csv.gz"
 # 0 background, 1 good, 2 faulty as bytes: 0, 0.5 and 1 times 255. 128 / 255 is 0.502, the byte
 # nearest to one half.
 LEVELS = np.array([0, 128, 255], np.uint8)
+
+
+# A function that reads a map, class numbers, and the first and last lot per wafer.
+Wafers = tuple[Callable[[int], np.ndarray], np.ndarray, np.ndarray, np.ndarray]
 
 
 class WM811K(ImageBenchmark):
@@ -69,15 +71,13 @@ class WM811K(ImageBenchmark):
 
     def build_domains(self, raw: Path, seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         """Divide the lots, leave out wafers with an ambiguous range, and resize the maps."""
-        maps, labels, first, last = read_wafers(raw)
+        pickled = (raw / PICKLE).is_file()
+        maps, labels, first, last = _read_pickle(raw / PICKLE) if pickled else _read_arrays(raw)
         cuts = cut_lots(first, last)
         range_number = np.searchsorted(cuts, first, side="right")
         known = range_number == np.searchsorted(cuts, last, side="right")
-        self.about |= {
-            "wafers": len(labels),
-            "left_out": int((~known).sum()),
-            "whole": (raw / PICKLE).is_file(),
-        }
+        left_out = int((~known).sum())
+        self.about |= {"wafers": len(labels), "left_out": left_out, "whole": pickled}
         self.about["lots"] = {
             name: [int(first[rows].min()), int(last[rows].max())]
             for name, rows in _ranges(range_number, known)
@@ -116,9 +116,8 @@ class WM811KExtended(Extended, WM811K):
 
 
 def _ranges(range_number: np.ndarray, known: np.ndarray) -> list[tuple[str, np.ndarray]]:
-    return [
-        (name, np.flatnonzero((range_number == number) & known)) for number, name in enumerate(LOTS)
-    ]
+    number = np.where(known, range_number, -1)
+    return [(name, np.flatnonzero(number == place)) for place, name in enumerate(LOTS)]
 
 
 def cut_lots(first: np.ndarray, last: np.ndarray) -> np.ndarray:
@@ -150,27 +149,16 @@ def resize(wafer: np.ndarray) -> np.ndarray:
     return resized
 
 
-def read_wafers(
-    raw: Path,
-) -> tuple[Callable[[int], np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
-    """Return a function that reads a map, class numbers, and the first and last lot per wafer."""
-    return _read_pickle(raw / PICKLE) if (raw / PICKLE).is_file() else _read_arrays(raw)
-
-
-def _read_arrays(
-    raw: Path,
-) -> tuple[Callable[[int], np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
+def _read_arrays(raw: Path) -> Wafers:
     """Read `flat` values, `offset`, `shape` and `label` of the maps, and the lot brackets."""
     try:
         with np.load(raw / ARRAYS, allow_pickle=False) as loaded:
-            flat, offset, shape, named = (
-                loaded[name] for name in ("flat", "offset", "shape", "label")
-            )
+            arrays = ("flat", "offset", "shape", "label")
+            flat, offset, shape, named = (loaded[name] for name in arrays)
         meta = pd.read_csv(raw / META, usecols=["lot_lo", "lot_hi"])
     except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise FarshoreError(
-            f"{raw / ARRAYS} and {META} cannot be read ({error}): put them there again"
-        ) from None
+        why = f"{raw / ARRAYS} and {META} cannot be read ({error}): put them there again"
+        raise FarshoreError(why) from None
 
     def read(row: int) -> np.ndarray:
         wafer: np.ndarray = flat[offset[row] : offset[row + 1]].reshape(shape[row])
@@ -179,9 +167,7 @@ def _read_arrays(
     return read, _numbers(named), meta["lot_lo"].to_numpy(), meta["lot_hi"].to_numpy()
 
 
-def _read_pickle(
-    path: Path,
-) -> tuple[Callable[[int], np.ndarray], np.ndarray, np.ndarray, np.ndarray]:
+def _read_pickle(path: Path) -> Wafers:
     """Read the authors' table: `waferMap`, `lotName` and `failureType`, empty if unlabelled."""
     table = read_inert(path)
     missing = [name for name in ("waferMap", "lotName", "failureType") if name not in table]
@@ -193,12 +179,8 @@ def _read_pickle(
     order = np.argsort(lots, kind="stable")
     rows, lots = rows[order], lots[order]
     maps = table["waferMap"]
-    return (
-        lambda row: _check_map(path, maps[rows[row]]),
-        _numbers(np.array([named[row] for row in rows])),
-        lots,
-        lots,
-    )
+    labels = _numbers(np.array([named[row] for row in rows]))
+    return lambda row: _check_map(path, maps[rows[row]]), labels, lots, lots
 
 
 def _first_text(label: object) -> str:
@@ -228,11 +210,8 @@ def _check_map(path: Path, wafer: object) -> np.ndarray:
 
 def _numbers(names: np.ndarray) -> np.ndarray:
     known = {pattern.lower(): number for number, pattern in enumerate(PATTERNS)}
-    wrong = sorted(
-        {str(name) for name in names} - {name for name in map(str, names) if name.lower() in known}
-    )
+    wrong = sorted(name for name in set(map(str, names)) if name.lower() not in known)
     if wrong:
-        raise FarshoreError(
-            f"{wrong[0]!r} is not a failure pattern of WM-811K: {', '.join(PATTERNS)}"
-        )
+        why = f"{wrong[0]!r} is not a failure pattern of WM-811K: {', '.join(PATTERNS)}"
+        raise FarshoreError(why)
     return np.array([known[str(name).lower()] for name in names], np.uint8)

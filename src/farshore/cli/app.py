@@ -3,8 +3,6 @@
 Heavy imports happen inside the commands, so that `--help` answers at once.
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import sys
@@ -16,15 +14,17 @@ import typer
 from .. import __version__
 from ..base.files import print_output
 from ..errors import FarshoreError
+from .help import SECTIONS, SectionedCommand, SectionedGroup
 
 app = typer.Typer(
     name="farshore",
-    help="Continual learning that works on domains nobody has seen.\n\nStart with: farshore "
-    "demo\n\nExit codes: 0 done, 1 a run diverged or failed, 2 an error that you can "
-    "fix, 130 stopped by Ctrl-C, 70 an unexpected error, whose traceback is in a file (or shown, "
-    "with FARSHORE_TRACEBACK=1 in the environment).",
+    help="Train site after site without keeping their data, and know before you deploy how the "
+    "model will do at a site that nobody has seen.\n\nStart with: farshore demo\n\n"
+    "Exit codes: 0 done, 1 a run diverged or failed, 2 an error that you can fix, 130 stopped by "
+    "Ctrl-C, 70 an unexpected error, whose traceback is in a file (or shown, with "
+    "FARSHORE_TRACEBACK=1 in the environment).",
     no_args_is_help=True,
-    add_completion=False,
+    cls=SectionedGroup,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -49,14 +49,9 @@ def options(
     """Options of `farshore` itself."""
 
 
-# In the order of the help; the file of a command has its name, and so has its function.
-COMMANDS = (
-    *("demo", "run", "compare", "audit", "methods", "benchmarks", "prepare"),
-    *("learn", "predict", "estimate", "calibrate", "evaluate", "show", "undo", "forget"),
-    *("export", "card", "sweep", "results", "report"),
-)
-for command in COMMANDS:
-    app.command()(getattr(import_module(f".{command}", __package__), command))
+for command in (name for names in SECTIONS.values() for name in names):
+    module = import_module(f".{command}", __package__)
+    app.command(cls=SectionedCommand)(getattr(module, command))
 
 
 def main() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+import typer
+
 from ..errors import FarshoreError
 from .data_options import BENCHMARK, DataOptions, TrainingOptions, settings_of
 from .engine_options import ROOT, RUNS, EngineOptions, carry_out_plan, print_line, use_root
-from .flags import Except, argument, command, flag, split_names
+from .flags import Except, answers, argument, command, flag, split_names
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -23,8 +25,8 @@ def audit(
     data: Annotated[DataOptions, Except("domain_by", "domains", "severity")],
     methods: str | None = flag(
         "candidates, comma-separated [default: finetune, er, cl-coral, cl-fishr, ridge, trees, "
-        "best, and slda for images on a frozen network]; majority and joint are always added for "
-        "reference"
+        "best, and slda for images on a frozen network]; added for reference: majority, joint "
+        "and, for tables, joint-linear, joint-forest and joint-trees"
     ),
     orders: str | None = flag(
         "orders of the sources, as for compare [default: listed,reversed; with --time "
@@ -46,7 +48,8 @@ def audit(
     """Say what to expect at a new site, and which method to use.
 
     Every site (domain) is left out in turn and predicted by models that never saw it. The answers
-    are printed and written to a page, with a JSON file next to it: the expected score with an
+    are printed and written to a page, with a JSON file next to it: first a decision (ready for a
+    pilot with labels, do not deploy, or too few sites to say), then the expected score with an
     interval, the method to use and how certain that choice is, sensitivity and specificity,
     calibration, the site that is unlike the others, what forgetting and the order cost, and whether
     more sites would help. What is run follows from the time there is; the answers say what it
@@ -95,14 +98,20 @@ def audit(
         memory=training.memory,
         settings=settings_of(None, data.train),
     )
+    answers.update(done.plain())
+    if not done.answers:
+        print_line(console, f"{done.decision} {done.verdict}")
+        print_line(console, f"the reasons are in {done.report(page.with_suffix('.json'))}")
+        raise typer.Exit(2)
     print_answers(console, done)
     print_next(console, *done.next_step)
     print_line(console, write_findings(done, page))
 
 
 def print_answers(console: Console, done: Audit) -> None:
-    """Print the verdict and its conditions, then each question with its answer."""
-    console.print(f"\n{done.verdict}", highlight=False)
+    """Print the decision, the verdict and its conditions, then each question with its answer."""
+    console.print(f"\n{done.decision}", style="bold", highlight=False)
+    console.print(done.verdict, highlight=False)
     console.print(" ".join(filter(None, (done.conditions, done.design[1]))), highlight=False)
     console.print()
     for question, text in done.answers.items():
@@ -113,7 +122,5 @@ def print_answers(console: Console, done: Audit) -> None:
 def write_findings(done: Audit, page: Path) -> str:
     """Write the page, and the numbers next to it; return where they are."""
     numbers = done.report(page.with_suffix(".json"))
-    try:
-        return f"the page is {done.report(page)}, the numbers are {numbers}"
-    except FarshoreError as error:
-        return f"the numbers are {numbers}; {error}"
+    answers["page"] = page
+    return f"the page is {done.report(page)}, the numbers are {numbers}"

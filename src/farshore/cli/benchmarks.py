@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .flags import argument, command
+from .flags import answers, argument, command
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,6 +29,9 @@ def benchmarks(
 
     kind = BENCHMARKS.get(name)
     facts = [[fact, value] for fact, value in kind.facts()]
+    answers.update(
+        name=kind.name, facts=dict(kind.facts()), options=list(kind.Options.model_fields)
+    )
     console.print(plain_table(kind.name, ["", ""], facts, text=True))
     shared = BenchmarkOptions.model_fields
     fields = sorted(kind.Options.model_fields.items(), key=lambda item: item[0] in shared)
@@ -37,6 +40,10 @@ def benchmarks(
         for option, info in fields
     ]
     console.print(plain_table("\noptions", ["name", "default", "meaning"], options, text=True))
+
+
+def _tell(name: str, about: str, data: str) -> None:
+    answers.setdefault("benchmarks", []).append({"name": name, "data": data, "about": about})
 
 
 def _list(console: Console) -> None:
@@ -56,11 +63,13 @@ def _list(console: Console) -> None:
             files = kind.set_name or ""
         if group == OWN_DATA:
             own.append([name, what])
+            _tell(name, what, "own")
             continue
         where = "included"
         if files:
             where = "prepared" if is_prepared(files, root) else "not prepared"
         rows.append([name, where, what])
+        _tell(name, what, where)
     console.print(plain_table("benchmarks", ["name", "data", "what it is"], rows, text=True))
     console.print(plain_table("your own data", ["name", "what it is"], own, text=True))
     console.print(f"prepared data are in {root}", soft_wrap=True)

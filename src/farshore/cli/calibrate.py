@@ -1,11 +1,9 @@
 """`farshore calibrate`: fit the probabilities of a model to a few rows of a new site."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from .data_options import MODEL, MODEL_LABEL, MODEL_NETWORK, TextOptions
-from .flags import argument, command, flag
+from .flags import answers, argument, command, flag
 
 
 @command
@@ -14,23 +12,31 @@ def calibrate(
     data: Path = argument("a few labelled rows of the new site (30 are enough)"),
     *,
     label: str | None = flag(MODEL_LABEL),
-    text: TextOptions,
+    written: TextOptions,
     network: str | None = flag(MODEL_NETWORK),
 ) -> None:
     """Calibrate MODEL to a few labelled rows of a new site.
 
     Fits a temperature and, if it helps, another threshold. Every row is scored by a calibration
     that was fitted without it: log loss, the model's metric, balanced accuracy and recall of each
-    class, before and after. A change that lowers the model's metric is refused. No weight changes.
+    class, before and after. A change that lowers the model's metric is refused. Of numbers, it fits
+    an intercept, a slope and the scale of the errors; ten rows are enough. No weight changes.
     `farshore undo` reverts it.
 
     Example: farshore calibrate model/ thirty_rows.csv
     """
+    from ..deployment.calibrate import CalibratedNumbers
     from ..deployment.changes import calibrate as calibrate_model
-    from ..deployment.words import calibration_lines
+    from ..deployment.words import calibration_lines, number_calibration_lines
     from .tables import printable
 
-    done, opened = calibrate_model(model, data, label=label, form=text.form(), network=network)
+    done, opened = calibrate_model(model, data, label=label, form=written.form(), network=network)
+    answers.update(vars(done))
     classes = [str(each) for each in opened.learner.classes or []]
-    for line in calibration_lines(done, opened.learner.metric, classes):
+    lines = (
+        number_calibration_lines(done, opened.columns.unit or "")
+        if isinstance(done, CalibratedNumbers)
+        else calibration_lines(done, opened.learner.metric, classes)
+    )
+    for line in lines:
         print(printable(line))

@@ -1,12 +1,10 @@
 """`farshore card`: a model card in the format of Hugging Face."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from ..base.files import print_output, write_output
 from .data_options import MODEL, MODEL_NETWORK
-from .flags import argument, command, flag
+from .flags import answers, argument, command, flag
 
 
 @command
@@ -28,6 +26,7 @@ def card(
     from ..deployment.model import Model
 
     text = model_card(Model.open(model, network=network), model.resolve().name, license)
+    answers.update(card=text, out=out)
     if out is None:
         print_output(text)
     else:

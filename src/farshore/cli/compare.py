@@ -1,7 +1,5 @@
 """`farshore compare`: compare methods on one benchmark."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import typer
@@ -16,10 +14,15 @@ from .flags import argument, command, flag, split_names
 def compare(
     benchmark: str = argument(BENCHMARK),
     *,
-    methods: str = flag(
-        "methods and groups, comma-separated: tailored, naive, adaptation, paper, all, ...", "all"
+    methods: str | None = flag(
+        "methods and groups, comma-separated: tailored, naive, adaptation, paper, all, ... "
+        "[default: all; for your own data finetune, er, cl-coral and ridge; and for tables the "
+        "group references]"
     ),
-    seeds: int = flag("number of run seeds, counted from 0", 3),
+    seeds: int | None = flag(
+        "number of run seeds, counted from 0 [default: 3; 1 if all your own domains are "
+        "targets in turn]"
+    ),
     orders: str = flag(
         "orders of the sources, comma-separated: listed, reversed, random1, random2, ..., all, "
         "balanced:8 (each source equally often in every position), or names: 45/30/0/15",
@@ -48,13 +51,15 @@ def compare(
 
     All methods see the same data and take the same number of steps. Compare only methods with equal
     rows per step. Methods that learn all sources at once, or adapt to the target's inputs, are
-    listed below the others without a rank.
+    listed below the others without a rank: among them a linear model, a random forest and boosted
+    trees, which are what you would take if you had the rows of all sources at once.
 
     Example: farshore compare rotated-digits --methods finetune,er,tailored
     """
+    from ..benchmarks import make_benchmark
     from ..results.collect import planned_frame
     from ..runs.plan.comparison import make_comparison, plan_comparison
-    from ..runs.plan.select import select_methods
+    from ..runs.plan.select import USUAL_METHODS, in_turn, references, select_methods
     from ..runs.store.store import Store
     from ..tasks.metrics import several
     from .method_groups import method_groups
@@ -62,11 +67,18 @@ def compare(
     from .tables import make_console
 
     use_root(root)
+    fields, words = data.fields(benchmark), split_names(methods)
+    own = "path" in fields["options"]
+    if seeds is None:
+        seeds = 1 if own and (target is None or in_turn(target)) else 3
     if seeds < 1:
         raise FarshoreError(f"--seeds {seeds} is not allowed: give at least 1")
+    if words is None:
+        usual = USUAL_METHODS if own else ("all",)
+        words = [*usual, *references(make_benchmark(fields["benchmark"], fields["options"]))]
     comparison = make_comparison(
-        data.fields(benchmark),
-        select_methods(split_names(methods) or [], method_groups()),
+        fields,
+        select_methods(words, method_groups()),
         seeds=range(seeds),
         orders=split_names(orders) or [],
         scenario_seed=scenario_seed,

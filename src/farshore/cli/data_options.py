@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..base.files import TABLE_SUFFIXES
 from ..errors import FarshoreError
@@ -29,6 +29,10 @@ MODEL_NETWORK = (
     "code that the model names"
 )
 TIME_FORMAT = "how times are written, for example %d/%m/%Y [default: number or ISO]"
+TEXT = (
+    "columns of free text [default: those that are long and differ from row to row in the first "
+    "domain]; their words become features. hf:NAME among them: a text encoder reads them instead"
+)
 WEIGHT = "column with the weight of each row in training; it is not an input"
 SKIP_BROKEN = "own images: leave out those that cannot be read, and list them"
 SEVERITY = "severity of the corruptions, 1 to 5 [default: 5]"
@@ -45,6 +49,8 @@ TRAIN = (
 @dataclass(frozen=True)
 class TextOptions:
     """How a text file with a table is written."""
+
+    heading: ClassVar = "Text files"
 
     separator: str | None = flag(
         "text file: character between fields, ',' ';' '|' or tab [default: as in the header]"
@@ -66,23 +72,35 @@ class DataOptions:
     Most of them are options of a benchmark under the same name.
     """
 
-    domain: str | None = flag("column with the domain, or auto: find domains without labels")
-    label: str | None = flag("column with the class")
+    heading: ClassVar = "Data and network"
+
+    domain: str | None = flag(
+        "column with the domain, a part of a date (sold:year, :quarter, :month), or auto: find "
+        "domains without labels"
+    )
+    label: str | None = flag("column with the class or the number; several numbers with commas")
+    task: str | None = flag(
+        "what a label is: classification, regression or auto [default: auto: regression if the "
+        "first source has numbers that look like a quantity]"
+    )
+    log_label: bool = flag("regression: learn the logarithm of the label, as for prices", False)
+    unit: str | None = flag("regression: the unit of the label, shown with scores")
     drop: str | None = flag("columns to ignore, for example id,name")
     time: str | None = flag(
         "column with the time: it orders the domains, and splits never look ahead"
     )
     time_format: str | None = flag(TIME_FORMAT)
     group: str | None = flag("column with groups (patients, lots) that no split may divide")
-    categories: str | None = flag("columns to read as text even if they are numbers")
+    categories: str | None = flag("columns to read as categories even if they are numbers")
+    text: str | None = flag(TEXT)
     weight: str | None = flag(WEIGHT)
-    text: TextOptions = field(default_factory=TextOptions)
+    written: TextOptions = field(default_factory=TextOptions)
     preprocess: str | None = flag(
         "fit the scaling on the first domain, or on all-sources (not continual)"
     )
     metric: str | None = flag(
         "own data: accuracy or macro_f1 [default: macro_f1 if a class is rarer than 5% in the "
-        "first source, otherwise accuracy]"
+        "first source, otherwise accuracy]; regression: mae [default], rmse, r2 or skill"
     )
     classes: str | None = flag(
         "own data: all classes, a,b,c; from-file: those of the sources, and others in the target "
@@ -128,21 +146,17 @@ class DataOptions:
         network_settings = network_assignments(self.network_set)
         if "weights" in options and not _has_weights(benchmark, self.network):
             network_settings.setdefault("weights", options.pop("weights"))
-        return {
-            "benchmark": benchmark,
-            "options": options,
-            "network": self.network,
-            "network_settings": network_settings,
-        }
+        chosen = {"network": self.network, "network_settings": network_settings}
+        return {"benchmark": benchmark, "options": options, **chosen}
 
     def _options(self) -> dict[str, Any]:
         """The options of the benchmark: those with flags of their own, and those of --option."""
         from ..settings import parse_assignments
 
-        of_the_run = ("text", "option", "network", "network_set", "train")
+        of_the_run = ("written", "option", "network", "network_set", "train")
         options = {
             name: value
-            for name, value in {**vars(self), **vars(self.text)}.items()
+            for name, value in {**vars(self), **vars(self.written)}.items()
             if name not in of_the_run and value is not None and value is not False
         }
         if "domain_by" in options and options.get("domain") != "auto":
@@ -163,6 +177,8 @@ class DataOptions:
 @dataclass(frozen=True)
 class TrainingOptions:
     """How long the methods of a command are trained, with which memory and settings."""
+
+    heading: ClassVar = "Training"
 
     steps: int | None = flag("training steps per domain")
     memory: int | None = flag("rows kept from all past domains together")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import typer
 
@@ -33,6 +33,8 @@ ONE_DEVICE = "cpu, cuda, cuda:0, or auto: cuda if there is a GPU, otherwise cpu"
 class KeepOptions:
     """What runs leave behind besides their results."""
 
+    heading: ClassVar = "What is kept"
+
     keep_states: bool = flag("keep the state of the learner after every domain", False)
     log: str | None = flag(
         "write losses and scores to RUNS/logs: csv, tensorboard, wandb or mlflow"
@@ -57,6 +59,8 @@ class KeepOptions:
 @dataclass(frozen=True)
 class EngineOptions:
     """Where and how many at a time runs are carried out, validated."""
+
+    heading: ClassVar = "Where it runs"
 
     engine: str = flag("local: processes on this machine; ray: a Ray cluster", "local")
     address: str | None = flag("address of the Ray cluster [default: start one on this machine]")
@@ -91,12 +95,8 @@ class EngineOptions:
         if self.engine == "ray":
             from ..runs.engines.ray_engine import RayEngine
 
-            return RayEngine(
-                address=self.address,
-                slots=self.workers,
-                gpu=gpu,
-                runs_per_gpu=self.runs_per_gpu or 1,
-            )
+            per_gpu = self.runs_per_gpu or 1
+            return RayEngine(self.address, slots=self.workers, gpu=gpu, runs_per_gpu=per_gpu)
 
         import torch
 
@@ -107,9 +107,8 @@ class EngineOptions:
         if gpu and gpus == 0:
             raise FarshoreError("--device cuda: PyTorch finds no GPU here; use --device cpu")
         if gpus:
-            return LocalEngine(
-                self.workers or gpus * (self.runs_per_gpu or packed(gpus)), gpus=gpus
-            )
+            at_once = self.workers or gpus * (self.runs_per_gpu or packed(gpus))
+            return LocalEngine(at_once, gpus=gpus)
         return LocalEngine(self.workers or plan.runs_at_once())
 
 
@@ -138,22 +137,15 @@ def carry_out_plan(
         keep.prepare_log(store.runs)
         try:
             with options.make(plan) as engine, PlanProgress(console, plan, store) as shown:
+                kept = Keep(states=keep.keep_states, log=keep.log)
                 failures = carry_out(
-                    plan,
-                    store,
-                    engine,
-                    todo=todo,
-                    keep=Keep(states=keep.keep_states, log=keep.log),
-                    report=shown.report,
+                    plan, store, engine, todo=todo, keep=kept, report=shown.report
                 ).failures
         except KeyboardInterrupt:
             total = len(plan.unique())
             left = len(open_runs(plan, store)[0])
-            print_line(
-                console,
-                f"stopped: {total - left} of {total + plan.ahead} runs are done; the same "
-                "command resumes",
-            )
+            ended = f"{total - left} of {total + plan.ahead} runs are done"
+            print_line(console, f"stopped: {ended}; the same command resumes")
             raise typer.Exit(130) from None
     for text in failures[:SHOWN_FAILURES]:
         print_line(console, f"failed: {text}")
@@ -176,9 +168,8 @@ def use_root(root: Path | None) -> None:
 def print_left_out(console: Console, plan: Plan) -> None:
     """Print which runs of the plan cannot be carried out now, and why."""
     for benchmark, absent in plan.absent.items():
-        print_line(
-            console, f"{benchmark}: not available here ({absent.why}); {absent.runs} runs left out"
-        )
+        why = f"not available here ({absent.why}); {absent.runs} runs left out"
+        print_line(console, f"{benchmark}: {why}")
     for waiting in plan.waiting[:SHOWN_FAILURES]:
         print_line(console, waiting.sentence)
     if len(plan.waiting) > SHOWN_FAILURES:
@@ -186,5 +177,7 @@ def print_left_out(console: Console, plan: Plan) -> None:
 
 
 def print_line(console: Console, text: str) -> None:
-    """Print a line unchanged: no colours, no wrapping."""
-    console.print(text, soft_wrap=True)
+    """Print a line: unchanged in a log; in a terminal it wraps by words, and pages are links."""
+    from .tables import linked
+
+    console.print(linked(text) if console.is_terminal else text, soft_wrap=not console.is_terminal)

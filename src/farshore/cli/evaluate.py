@@ -1,11 +1,9 @@
 """`farshore evaluate`: score a model on labelled data."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from .data_options import MODEL, MODEL_LABEL, MODEL_NETWORK, TextOptions
-from .flags import argument, command, flag
+from .flags import answers, argument, command, flag
 
 
 @command
@@ -16,7 +14,7 @@ def evaluate(
     ),
     *,
     label: str | None = flag(MODEL_LABEL),
-    text: TextOptions,
+    written: TextOptions,
     network: str | None = flag(MODEL_NETWORK),
 ) -> None:
     """Score MODEL on labelled data, without learning from it.
@@ -26,12 +24,13 @@ def evaluate(
     import torch
 
     from ..deployment.model import Model
-    from ..tasks.scores import all_scores, confusion_matrix
+    from ..results.text import score_text
+    from ..tasks.metrics import METRICS, in_unit
     from .run_output import percent
     from .tables import make_console, plain_table
 
     opened = Model.open(model, network=network)
-    chunks, sample = opened.read_chunks(data, labelled=True, label=label, form=text.form())
+    chunks, sample = opened.read_chunks(data, labelled=True, label=label, form=written.form())
     outputs = []
     for chunk in chunks:
         outputs.append(opened.outputs(chunk))
@@ -41,22 +40,21 @@ def evaluate(
     for note in sample.site.notes:
         console.print(note)
     shares = ("accuracy", "balanced_accuracy", "macro_f1", "auroc")
-    rows = [
-        [
-            name.replace("_", " "),
-            percent(value) + (" %" if value is not None else "")
-            if name in shares
-            else f"{value:.3f}",
-        ]
-        for name, value in all_scores(logits, labels).items()
-    ]
+    task = opened.learner.known_task
+    scores, unit = task.scores(logits, labels), opened.columns.unit or ""
+    rows = []
+    for name, value in scores.items() if task.classes else ():
+        share = percent(value) + (" %" if value is not None else "")
+        rows.append([name.replace("_", " "), share if name in shares else f"{value:.3f}"])
+    for name in task.metrics if not task.classes else ():
+        rows.append([METRICS[name].label, score_text(in_unit(METRICS[name], unit), scores[name])])
     console.print(plain_table(f"{data.name}: {sample.rows} rows", ["", "score"], rows))
+    answers.update(rows=sample.rows, scores=scores, notes=sample.site.notes)
     classes = [str(label) for label in opened.learner.classes or []]
-    matrix = confusion_matrix(logits, labels).tolist()
-    console.print(
-        plain_table(
-            "true class (down), predicted class (across)",
-            ["", *classes],
-            [[name, *map(str, row)] for name, row in zip(classes, matrix, strict=True)],
-        )
-    )
+    matrix = task.confusion(logits, labels)
+    answers.update(classes=classes, confusion=matrix)
+    if not matrix:
+        return
+    title = "true class (down), predicted class (across)"
+    counts = [[name, *map(str, row)] for name, row in zip(classes, matrix, strict=True)]
+    console.print(plain_table(title, ["", *classes], counts))

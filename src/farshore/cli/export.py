@@ -1,11 +1,9 @@
 """`farshore export`: write a model as one file for other programs."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from .data_options import MODEL, MODEL_NETWORK
-from .flags import argument, command, flag
+from .flags import answers, argument, command, flag
 
 
 @command
@@ -16,7 +14,8 @@ def export(
 ) -> None:
     """Write MODEL with its preprocessing to one file.
 
-    The file takes raw columns or images and returns probabilities, calibrated if MODEL is.
+    The file takes raw columns or images and returns probabilities, or the values of numbers,
+    calibrated if MODEL is.
 
     Example: farshore export model/ model.onnx
     """
@@ -26,10 +25,12 @@ def export(
 
     opened = Model.open(model, network=network)
     facts = export_model(opened.learner, file, opened.applied)
+    answers.update(file=file, bytes=file.stat().st_size, **facts)
     print(f"wrote {file} ({file.stat().st_size:,} bytes)")
-    print(
-        printable(
-            f"inputs {', '.join(facts['inputs'])}; output: the probabilities of "
-            f"{', '.join(facts['classes'])}"
-        )
+    inputs, classes = (", ".join(facts[name]) for name in ("inputs", "classes"))
+    said = (
+        f"the probabilities of {classes}"
+        if classes
+        else "the value of " + ", ".join(facts["task"]["labels"])
     )
+    print(printable(f"inputs {inputs}; output: {said}"))

@@ -1,16 +1,27 @@
 """Flags of commands, alone or in groups: a dataclass in a signature stands for its flags."""
 
-from __future__ import annotations
-
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import Field, field, fields, is_dataclass
 from functools import wraps
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
+from ..base.files import print_output
+from ..errors import FarshoreError
+
+QUIET = "print nothing but errors; the exit code says how it ended"
+JSON = "print the results as JSON, and nothing else (docs/scripts.md)"
+# The form of what --json prints; it changes if a name goes or means something else.
+JSON_FORMAT = 1
+# What the command tells with --json, by name; docs/scripts.md lists the names.
+answers: dict[str, Any] = {}
+# Commands that write what they make to the standard output, unless --out names a file.
+WRITE = ("predict", "card")
 # Commands that answer at once. The others load PyTorch, which takes seconds.
 AT_ONCE = ("benchmarks", "methods")
 
@@ -56,18 +67,57 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
     with the same names as from the terminal. A person at a terminal sees at once that it has begun.
     """
     flags = list(_flags(function, Except()))
+    name = function.__name__
 
     @wraps(function)
-    def flat(*places: Any, **given: Any) -> None:
-        name = function.__name__
-        if sys.stderr.isatty() and "torch" not in sys.modules and name not in AT_ONCE:
+    def flat(*places: Any, quiet: bool = False, json: bool = False, **given: Any) -> None:
+        if sys.stderr.isatty() and "torch" not in sys.modules and name not in AT_ONCE and not quiet:
             print(f"farshore {name}: loading", file=sys.stderr, flush=True)
-        named = zip([each.name for each in flags], places, strict=False)
-        function(**_arguments(function, Except(), dict(named) | given))
+        named = dict(zip([each.name for each in flags], places, strict=False)) | given
+        writes = name in WRITE and named.get("out") is None
+        if json and writes:
+            raise FarshoreError("--json needs the standard output for itself: name a file with -o")
+        with _told(name, quiet=quiet, json=json, writes=writes):
+            function(**_arguments(function, Except(), named))
 
-    flat.__signature__ = inspect.Signature(flags)  # type: ignore[attr-defined]
-    flat.__annotations__ = {each.name: each.annotation for each in flags}
+    shown = [*flags, _common("quiet", QUIET), _common("json", JSON)]
+    flat.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    flat.__annotations__ = {each.name: each.annotation for each in shown}
     return flat
+
+
+def _common(name: str, text: str) -> inspect.Parameter:
+    made = flag(text, False).metadata["made"](name)
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=made, annotation=bool)
+
+
+@contextmanager
+def _told(name: str, *, quiet: bool, json: bool, writes: bool) -> Iterator[None]:
+    """Print nothing if asked to, and with --json the answers, also if the command says no.
+
+    Errors are not lost: they are raised, and printed above.
+    """
+    answers.clear()
+    try:
+        with ExitStack() as stack:
+            if quiet or json:
+                nowhere = stack.enter_context(open(os.devnull, "w", encoding="utf-8"))
+                stack.enter_context(redirect_stderr(nowhere))
+                if not writes:
+                    stack.enter_context(redirect_stdout(nowhere))
+            yield
+    finally:
+        if json and (answers or sys.exception() is None):
+            from pydantic_core import to_json
+
+            told = {"command": name, "format": JSON_FORMAT, **answers}
+            text = to_json(told, indent=1, inf_nan_mode="null", fallback=_plain)
+            print_output(f"{text.decode()}\n")
+
+
+def _plain(value: Any) -> Any:
+    """A number of NumPy as a plain one, anything else as a text."""
+    return value.item() if hasattr(value, "item") else str(value)
 
 
 def _flags(owner: Callable[..., Any], differing: Except) -> Iterator[inspect.Parameter]:
@@ -81,6 +131,7 @@ def _flags(owner: Callable[..., Any], differing: Except) -> Iterator[inspect.Par
         elif name not in differing.absent:
             other = {"text": differing.texts[name]} if name in differing.texts else {}
             made = described.metadata["made"](name, **other)
+            made.rich_help_panel = getattr(owner, "heading", None)
             yield inspect.Parameter(
                 name, inspect.Parameter.KEYWORD_ONLY, default=made, annotation=kind
             )

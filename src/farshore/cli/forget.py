@@ -1,11 +1,9 @@
 """`farshore forget`: delete the rows that a model keeps of a site."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from .data_options import MODEL, MODEL_NETWORK
-from .flags import argument, command, flag
+from .flags import answers, argument, command, flag
 
 
 @command
@@ -30,12 +28,9 @@ def forget(
 
     forgotten = forget_site(model, name, network=network)
     names = forgotten.order
-    print(
-        printable(
-            f"deleted the stored data of {name}: kept and held-out rows, summaries, facts and "
-            f"scores; other sites: {', '.join(names) or 'none'}"
-        )
-    )
+    answers.update(forgotten=name, sites=names, remains=what_remains(forgotten))
+    what = f"the stored data of {name}: kept and held-out rows, summaries, facts and scores"
+    print(printable(f"deleted {what}; other sites: {', '.join(names) or 'none'}"))
     if forgotten.learner.system.mixes_domains:
         print(
             "The memory of this method does not tell sites apart: it was emptied, and the next "

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from ..errors import FarshoreError
 from ..methods import DEFAULT_METHOD
 from . import data_options
 from .engine_options import ONE_DEVICE, print_line
-from .flags import argument, command, flag, split_names
+from .flags import answers, argument, command, flag, split_names
 from .run_output import percent
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class NewModelOptions:
     """How the first site creates a model, and what a later site may add to it."""
+
+    heading: ClassVar = "A new model"
 
     method: str | None = flag(
         f"new model: method; `farshore methods` lists them [default: {DEFAULT_METHOD}]"
@@ -53,6 +56,9 @@ class NewModelOptions:
     seed: int | None = flag(
         "new model: seed of initial weights, order of rows and memory [default: 0]"
     )
+    template: Path | None = flag(
+        "new model: folder of a template, with which all models to join begin (`farshore join`)"
+    )
 
     def new_model(self, label: str | None) -> NewModel:
         """The model that the first site creates. label: the column with the class."""
@@ -70,6 +76,7 @@ class NewModelOptions:
             classes=named_classes(listed, label, "--classes") if listed is not None else None,
             seed=self.seed,
             metric=self.metric,
+            template=self.template,
         )
 
 
@@ -77,19 +84,31 @@ class NewModelOptions:
 class ColumnOptions:
     """What the columns of a site's table are."""
 
+    heading: ClassVar = "Columns"
+
     drop: str | None = flag("columns to ignore, for example id,name; the model remembers them")
     group: str | None = flag("column with groups (patients, lots) that the split may not divide")
     time: str | None = flag("column with the time: the latest rows are held out")
     time_format: str | None = flag(data_options.TIME_FORMAT)
-    categories: str | None = flag("new model: columns to read as text even if they are numbers")
+    categories: str | None = flag(
+        "new model: columns to read as categories even if they are numbers"
+    )
+    text: str | None = flag(f"new model: {data_options.TEXT}")
     weight: str | None = flag(data_options.WEIGHT)
+    task: str | None = flag(
+        "new model: what the label is: classification or regression [default: as it looks at the "
+        "first site]"
+    )
+    log_label: bool = flag("new model: learn the logarithm of a positive number", False)
+    unit: str | None = flag("new model: the unit of a number, for texts")
 
     def with_label(self, label: str | None) -> Columns:
         """These columns and the one with the class."""
         from ..deployment.site import Columns
 
         lists = {
-            name: tuple(split_names(vars(self)[name]) or ()) for name in ("drop", "categories")
+            name: tuple(split_names(vars(self)[name]) or ())
+            for name in ("drop", "categories", "text")
         }
         return Columns(label=label, **vars(self) | lists)
 
@@ -97,6 +116,8 @@ class ColumnOptions:
 @dataclass(frozen=True)
 class SiteTraining:
     """How a model is trained on a site, and what it must reach there."""
+
+    heading: ClassVar = "Training"
 
     size: int | None = flag(
         "new model: resize images to this many pixels per side [default: as the network expects]"
@@ -123,12 +144,17 @@ def learn(
         "the site's table (CSV, Parquet, ...), or its folder of images, class/file"
     ),
     *,
-    name: str = flag("name of the site", ...),
+    name: str | None = flag("name of the site [default: the name of DATA]"),
     label: str | None = flag("column with the class; the model remembers it"),
+    template_only: bool = flag(
+        "write a template into MODEL: the columns of DATA with their types and scales, the classes "
+        "and the settings, but no row and no site",
+        False,
+    ),
     new: NewModelOptions,
     training: SiteTraining,
     columns: ColumnOptions,
-    text: data_options.TextOptions,
+    written: data_options.TextOptions,
     checkpoint: int = flag(
         "steps between checkpoints; interrupted training resumes from the last", 100
     ),
@@ -143,14 +169,22 @@ def learn(
     Example: farshore learn model/ site_a.csv --label disease --name "site A"
 
     Example: farshore learn model/ site_b.csv --name "site B" --max-drop 0.02
+
+    Example: farshore learn template/ site_a.csv --label disease --method ridge --template-only
     """
     from ..deployment.changes import learn as learn_site
     from .progress import ProgressObserver
     from .tables import make_console
 
-    if not name.strip():
-        raise FarshoreError("--name is empty: give the site a name")
     console = make_console()
+    if template_only:
+        _make_template(
+            console, model, data, name, columns.with_label(label), new, training, written
+        )
+        return
+    name = name if name is not None else data.resolve().name.partition(".")[0]
+    if not name.strip():
+        raise FarshoreError("--name is empty: give the site a name, --name NAME")
     with ProgressObserver(console) as observer:
         done = learn_site(
             model,
@@ -159,7 +193,7 @@ def learn(
             columns=columns.with_label(label),
             new=new.new_model(label),
             new_classes=new.new_classes,
-            form=text.form(),
+            form=written.form(),
             every=checkpoint,
             device=device,
             observer=observer,
@@ -169,22 +203,61 @@ def learn(
     _print_learned(console, f"{created}learned {name}", done)
 
 
+def _make_template(
+    console: Console,
+    folder: Path,
+    data: Path,
+    name: str | None,
+    columns: Columns,
+    new: NewModelOptions,
+    training: SiteTraining,
+    written: data_options.TextOptions,
+) -> None:
+    """Write a template, and print all that it tells of the rows."""
+    from ..deployment.template import make_template, what_it_tells
+    from .tables import printable
+
+    given = {"--name": name, "--template": new.template, "--new-classes": new.new_classes or None}
+    for option, value in given.items():
+        if value is not None:
+            raise FarshoreError(f"{option} is not allowed with --template-only: leave it out")
+    made, notes = make_template(
+        folder,
+        data,
+        columns=columns,
+        new=new.new_model(columns.label),
+        form=written.form(),
+        size=training.size,
+        skip_broken=training.skip_broken,
+    )
+    for note in notes:
+        print_line(console, note)
+    method = made.learner.method_type.name
+    answers.update(template=folder, method=method, tells=what_it_tells(made), notes=notes)
+    print_line(console, f"wrote the template {folder}, method {method}, without any row or site")
+    print_line(console, f"Of the rows of {data} it tells:")
+    for line in what_it_tells(made):
+        print(printable(f"- {line}"))
+
+
 def _print_learned(console: Console, what: str, done: Learned) -> None:
     """Print the scores at the site, and those at past sites before and after."""
+    from ..results.text import score_text
+    from ..tasks.metrics import METRICS, in_unit
     from .tables import plain_table
 
-    scores = ", ".join(f"{part} {percent(value)}" for part, value in done.scores.items())
+    told = {"rows": done.rows, "scores": done.scores, "metric": done.metric}
+    answers.update(sites=done.order, created=done.created, before=done.before, after=done.after)
+    answers.update(told)
+    metric = in_unit(METRICS[done.metric], done.unit)
+    shown = percent if metric.digits is None else partial(score_text, metric)
+    scores = ", ".join(f"{part} {shown(value)}" for part, value in done.scores.items())
     console.print(f"{what} ({done.rows} rows): {scores}", highlight=False, markup=False)
     if len(done.order) > 1:
         print_line(console, f"learned in this order: {' -> '.join(done.order)}")
     if done.before:
-        rows = [
-            [site, percent(done.before[site]), percent(done.after[site])] for site in done.before
-        ]
-        console.print(
-            plain_table(
-                f"{done.metric} on the held-out rows of past sites, %",
-                ["", "before", "after"],
-                rows,
-            )
-        )
+        pairs = ((site, done.before[site], done.after[site]) for site in done.before)
+        rows = [[site, shown(before), shown(after)] for site, before, after in pairs]
+        title = f"{done.metric} on the held-out rows of past sites"
+        title += ", %" if metric.digits is None else ""
+        console.print(plain_table(title, ["", "before", "after"], rows))

@@ -1,12 +1,11 @@
 """Names of groups of methods that are typed on the command line, besides those of the catalog."""
 
-from __future__ import annotations
-
 # The paper's framework without penalty and alignment, a baseline that users expect, ours, and
 # references.
 BEYOND_THE_PAPER = (
-    *("er", "er-kd", "der++", "cl-mix", "trees", "ridge", "ncm", "slda", "best"),
-    *("majority", "joint"),
+    *("er", "er-kd", "der++", "groupdro", "evos", "cl-mix", "trees", "ridge", "ncm", "slda"),
+    *("auto", "best"),
+    *("majority", "joint", "joint-linear", "joint-forest", "joint-trees"),
 )
 
 

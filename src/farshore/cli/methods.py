@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from typing import TYPE_CHECKING
 
-from .flags import argument, command
+from .flags import answers, argument, command
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -31,6 +31,14 @@ def methods(
     from ..training.profiles import PROFILES
 
     kind = catalog.find(name)
+    settings = kind.Settings.searched()
+    answers.update(
+        name=kind.name,
+        group=kind.group,
+        reference=kind.reference,
+        about=inspect.getdoc(kind),
+        settings={key: str(setting.default) for key, setting in settings.items()},
+    )
     console.print(f"{kind.name} ({kind.group}; {kind.reference})\n")
     console.print(inspect.getdoc(kind) or "")
     base = kind.Settings.searched()
@@ -38,15 +46,11 @@ def methods(
         [key, *_default_and_search(setting), kind.Settings.model_fields[key].description or ""]
         for key, setting in base.items()
     ]
-    console.print(
-        plain_table("\nsettings", ["name", "default", "search", "meaning"], rows, text=True)
-    )
+    header = ["name", "default", "search", "meaning"]
+    console.print(plain_table("\nsettings", header, rows, text=True))
     for profile in map(PROFILES.get, PROFILES.names()):
-        differing = [
-            [key, *_default_and_search(setting)]
-            for key, setting in kind.Settings.searched(profile, kind.name).items()
-            if setting != base[key]
-        ]
+        own = kind.Settings.searched(profile, kind.name).items()
+        differing = [[key, *_default_and_search(of)] for key, of in own if of != base[key]]
         if differing:
             title = f"\nprofile {profile.name} ({profile.about})"
             console.print(plain_table(title, ["name", "default", "search"], differing, text=True))
@@ -67,6 +71,8 @@ def _list(console: Console) -> None:
                 kind = registry.get(name)
                 group, what = kind.group, (inspect.getdoc(kind) or "").split("\n")[0]
             groups.setdefault(group, []).append([f"  {name}", what])
+            told = {"name": name, "group": group, "about": what}
+            answers.setdefault("methods", []).append(told)
     rows = []
     for group, lines in groups.items():
         rows += [[f"{group}:", ""], *lines]

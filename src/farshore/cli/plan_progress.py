@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as Bar
 from rich.text import Text
 
 from ..runs.engines.carry_out import Progress
-from ..runs.engines.work import TaskOutcome
+from ..runs.engines.work import WorkOutcome
 from ..runs.plan.plan import Plan, Planned
 from ..tasks.metrics import several
 from .tables import printable
@@ -53,6 +53,7 @@ class PlanProgress:
         self.bar = PlanBar(
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
+            TimeElapsedColumn(),
             TextColumn("{task.description}", markup=False),
             console=console,
             transient=True,
@@ -68,18 +69,18 @@ class PlanProgress:
         self.bar.stop()
 
     def report(
-        self, planned: Planned | None, outcome: TaskOutcome | None, progress: Progress
+        self, planned: Planned | None, outcome: WorkOutcome | None, progress: Progress
     ) -> None:
         """Update the display: runs have started, a run has ended, or some time has passed."""
-        left = (
-            f", {duration(progress.seconds_left)} left" if progress.seconds_left is not None else ""
-        )
+        seconds = progress.seconds_left
+        left = f", {duration(seconds)} left" if seconds is not None else ""
         pruned = f", {progress.pruned} stopped early" if progress.pruned else ""
-        state = (
-            f"{progress.running} running, {len(progress.failures)} failed, "
-            f"{progress.diverged} diverged{pruned}{left}"
-        )
-        self.bar.update(self.task, total=progress.total, completed=progress.done, description=state)
+        failed = f", {len(progress.failures)} failed" if progress.failures else ""
+        diverged = f", {progress.diverged} diverged" if progress.diverged else ""
+        state = f"{progress.running} running{failed}{diverged}{pruned}{left}"
+        # Until a run has ended, the bar only moves to and fro: workers load PyTorch first.
+        total = progress.total if progress.done else None
+        self.bar.update(self.task, total=total, completed=progress.done, description=state)
         if self.console.is_terminal:
             self._note_score(planned, outcome)
             self.bar.lines = tuple(self._lines(progress))
@@ -122,7 +123,7 @@ class PlanProgress:
                 f"({several(len(self.scores[best]), 'run')})"
             )
 
-    def _note_score(self, planned: Planned | None, outcome: TaskOutcome | None) -> None:
+    def _note_score(self, planned: Planned | None, outcome: WorkOutcome | None) -> None:
         if planned is None or outcome is None or outcome.status != "done" or self.searched:
             return
         result = self.store.read(planned.name)

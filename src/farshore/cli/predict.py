@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections import Counter
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING
 from ..base.files import output
 from ..errors import FarshoreError
 from .data_options import MODEL, MODEL_NETWORK, UNLABELLED, TextOptions
-from .flags import argument, command, flag
+from .flags import answers, argument, command, flag
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +23,11 @@ class Seen:
     """What the predictions of all chunks have in common."""
 
     predicted: Counter[str] = field(default_factory=Counter)
+    rows: int = 0
+    # Of numbers: the sum, the smallest and the largest prediction.
+    total: float = 0.0
+    least: float = math.inf
+    most: float = -math.inf
     nearest: Counter[str] = field(default_factory=Counter)
     strange: int = 0
     marked: int = 0
@@ -29,7 +35,16 @@ class Seen:
 
     def add(self, table: pd.DataFrame) -> None:
         """Count the rows of the next chunk."""
-        self.predicted.update(_counted(table["prediction"]))
+        import pandas as pd
+
+        self.rows += len(table)
+        found = table["prediction"]
+        if pd.api.types.is_numeric_dtype(found):
+            self.total += float(found.sum())
+            self.least = min(self.least, float(found.min()))
+            self.most = max(self.most, float(found.max()))
+        else:
+            self.predicted.update(_counted(found))
         if "strangeness" in table:
             self.strange += int((table["strangeness"] > 1).sum())
             self.nearest.update(_counted(table["nearest"]))
@@ -41,18 +56,19 @@ class Seen:
 
     def lines(self) -> list[str]:
         """One line each on the predictions, on strange rows and on unknown categories."""
-        rows = self.predicted.total()
-        lines = [f"{rows} rows: {_counts(self.predicted)}"]
+        rows = self.rows
+        said = _counts(self.predicted) or (
+            f"predictions {self.least:.4g} to {self.most:.4g}, mean {self.total / rows:.4g}"
+        )
+        lines = [f"{rows} rows: {said}"]
         if self.nearest:
             lines.append(
                 f"strange rows: {100 * self.strange / rows:.1f}% (at most about 10% at a site that "
                 f"was learned); nearest: {_counts(self.nearest)}"
             )
         if self.marked:
-            lines.append(
-                f"unknown categories in {self.marked} rows: treated as `other`, marked in column "
-                "unknown"
-            )
+            what = "treated as `other`, marked in column unknown"
+            lines.append(f"unknown categories in {self.marked} rows: {what}")
         return lines
 
 
@@ -71,27 +87,29 @@ def predict(
     *,
     out: Path | None = flag("CSV file to write [default: standard output]", short="-o"),
     unknown: str = flag("what to do with unknown categories: mark or refuse", "mark"),
-    text: TextOptions,
+    written: TextOptions,
     network: str | None = flag(MODEL_NETWORK),
 ) -> None:
-    """Predict the class of every row of DATA with MODEL.
+    """Predict the class of every row of DATA with MODEL, or the number.
 
     The output has these columns: the prediction, the probability of each class, the strangeness
     (above 1: further from every learned site than 95% of that site's own rows), the nearest site,
-    and the categories that the model does not know. The last lines judge the site as a whole: an
-    alarm means that it lies outside what the model knows.
+    and the categories that the model does not know. Of numbers, instead of probabilities: the ends
+    of the 90% interval, from errors at sites before they were learned, with at least 3 of them. The
+    last lines judge the site as a whole, as `farshore arrive` does: an alarm means that it lies
+    outside what the model knows.
 
     Example: farshore predict model/ new_site.csv -o predictions.csv
     """
     from ..data.tables.spreadsheet import as_csv_rows
     from ..deployment.model import Model
-    from ..deployment.words import verdict_lines, warning
+    from ..deployment.words import arrival_lines
     from .tables import printable
 
     if unknown not in ("mark", "refuse"):
         raise FarshoreError(f"--unknown {unknown} is not allowed: use mark or refuse")
     opened = Model.open(model, network=network)
-    chunks, sample = opened.read_chunks(data, labelled=False, form=text.form())
+    chunks, sample = opened.read_chunks(data, labelled=False, form=written.form())
     seen = Seen()
     with output(out) as file:
         for chunk in chunks:
@@ -108,9 +126,16 @@ def predict(
     messages = sys.stdout if out is not None else sys.stderr
     for line in [*site.notes, *seen.lines()]:
         print(printable(line), file=messages)
-    verdict, estimate = opened.judge(site)
-    for line in verdict_lines(verdict):
+    arrived = opened.judge_numbers(site) if opened.numbers else opened.judge(site, data)
+    answers.update(
+        rows=seen.rows,
+        predicted=seen.predicted,
+        strange=seen.strange,
+        unknown=seen.marked,
+        notes=site.notes,
+        verdict=arrived.verdict,
+        arrived=arrived.plain(),
+        out=out,
+    )
+    for line in arrival_lines(arrived):
         print(printable(line), file=messages)
-    warned = warning(estimate, opened.promised)
-    if warned is not None:
-        print(warned, file=messages)

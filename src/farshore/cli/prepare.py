@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from .data_options import SEVERITY
-from .flags import argument, command, flag
+from .flags import answers, argument, command, flag
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -39,22 +40,18 @@ def prepare(
         console.print(f"{benchmark} is {where}: nothing to prepare")
         return
     instance = kind({"severity": severity} if severity is not None else {})
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        DownloadColumn(),
-        TransferSpeedColumn(),
-    )
+    task = TextColumn("{task.description}", markup=False)
+    columns = (task, BarColumn(), DownloadColumn(), TransferSpeedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        prepared = instance.prepare(
-            root, seed=scenario_seed, bar=lambda name: DownloadBar(progress, name)
-        )
-        no_weights = instance.fetch_weights(root, bar=lambda name: DownloadBar(progress, name))
+        bar = partial(DownloadBar, progress)
+        prepared = instance.prepare(root, seed=scenario_seed, bar=bar)
+        no_weights = instance.fetch_weights(root, bar=bar)
     assert prepared is not None
+    told = {"folder": prepared.folder, "bytes": prepared.bytes, "rows": prepared.domains}
+    answers.update(benchmark=benchmark, **told)
     rows = ", ".join(f"{name} {count:,}" for name, count in prepared.domains.items())
-    console.print(
-        f"prepared {benchmark} in {prepared.folder} ({prepared.bytes / 1e6:.1f} MB)", soft_wrap=True
-    )
+    size = f"{prepared.bytes / 1e6:.1f} MB"
+    console.print(f"prepared {benchmark} in {prepared.folder} ({size})", soft_wrap=True)
     console.print(f"rows by domain: {rows}", soft_wrap=True)
     if no_weights is not None:
         console.print(f"without pretrained weights: {no_weights}", soft_wrap=True)

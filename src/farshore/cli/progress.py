@@ -1,7 +1,5 @@
 """Progress of one run: a live bar in a terminal, one plain line per domain in a log."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Self
 
@@ -60,18 +58,26 @@ class ProgressObserver(Observer):
 
     def domain(self, domain: str, scores: Mapping[str, float]) -> None:
         """Print a permanent line: the validation score of every source, or what sums them up."""
-        scored = {
-            name.split(" validation")[0]: 100 * value
-            for name, value in scores.items()
-            if " validation " in f" {name} "
+        from ..tasks.metrics import METRICS
+
+        of_validation = {
+            name: value for name, value in scores.items() if " validation " in f" {name} "
         }
+        scored = {name.split(" validation")[0]: value for name, value in of_validation.items()}
+        metric = METRICS.get(" ".join(of_validation).rpartition(" ")[2], METRICS["accuracy"])
+
+        def text(value: float) -> str:
+            return metric.text(value).replace("\u2212", "-")
+
         if len(scored) > MOST_SCORES:
-            worst = min(scored, key=lambda name: scored[name])
-            itself = f"{domain} {scored[domain]:.1f}  " if domain in scored else ""
+            chosen = min if metric.higher_is_better else max
+            worst = chosen(scored, key=lambda name: scored[name])
+            itself = f"{domain} {text(scored[domain])}  " if domain in scored else ""
             mean = sum(scored.values()) / len(scored)
             shown = (
-                f"{itself}mean of all {len(scored)} {mean:.1f}  worst {worst} {scored[worst]:.1f}"
+                f"{itself}mean of all {len(scored)} {text(mean)}  worst {worst} "
+                f"{text(scored[worst])}"
             )
         else:
-            shown = "  ".join(f"{name} {value:.1f}" for name, value in scored.items())
+            shown = "  ".join(f"{name} {text(value)}" for name, value in scored.items())
         self.console.print(f"learned {domain}: validation {shown}")

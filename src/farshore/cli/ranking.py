@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import FarshoreError
 from .engine_options import print_line
+from .flags import answers
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -20,17 +21,17 @@ if TYPE_CHECKING:
 # Headings above the rows that are not ranked.
 UNRANKED = {
     "continual": "scores are missing",
-    "offline": "upper bound (offline)",
+    "offline": "all data at once",
     "adaptation": "adapted to the target",
     "reference": "for reference",
 }
-# Headings of further columns: the number of a run, what it is multiplied by, and its form.
+# Headings of further columns: the number of a run, and its form; None is that of the metric.
 FURTHER = {
-    "sources train": ("source_train_score", 100, ".1f"),
-    "sources valid.": ("source_validation_score", 100, ".1f"),
-    "BWT": ("backward_transfer", 100, "+.1f"),
-    "s per run": ("seconds", 1, ".1f"),
-    "rows per step": ("rows_per_step", 1, ".0f"),
+    "sources train": ("source_train_score", None),
+    "sources valid.": ("source_validation_score", None),
+    "BWT": ("backward_transfer", None),
+    "s per run": ("seconds", ".1f"),
+    "rows per step": ("rows_per_step", ".0f"),
 }
 # A table of the units has at most this many rows; targets and data sets are always shown.
 MOST_ORDERS = 12
@@ -54,15 +55,18 @@ def print_results(
     from ..results.verdict import judge
     from .tables import print_next
 
-    verdict = judge(frame)
-    print_ranking(console, verdict, title_of(frame, experiment), further=further_columns(frame))
+    verdict, title, measured = judge(frame), title_of(frame, experiment), conditions(frame)
+    command, reason = next_step(frame, verdict, experiment, runs)
+    told = {"title": title, "conditions": measured, **verdict.plain(), "more": more}
+    answers.setdefault("comparisons", []).append({**told, "next": command})
+    print_ranking(console, verdict, title, further=further_columns(frame))
     print_units(console, frame, verdict.ranking)
     details = [f"- {text}" for text in (*verdict.details, *more)]
-    for text in (verdict.sentence, conditions(frame), *details):
+    for text in (verdict.sentence, measured, *details):
         print_line(console, text)
     if where:
         print_line(console, where)
-    print_next(console, *next_step(frame, verdict, experiment, runs))
+    print_next(console, command, reason)
 
 
 def title_of(frame: pd.DataFrame, experiment: Experiment | None) -> str:
@@ -83,6 +87,7 @@ def write_page(runs: Path, name: str) -> str:
         write_report(runs, path, experiment=name)
     except FarshoreError as error:
         return f"no {path.name}: {error}"
+    answers["page"] = path
     return f"the page is {path}"
 
 
@@ -118,19 +123,14 @@ def print_ranking(
         rows.append([*_cells(standing, ranking), *more])
     if not rows:
         return
-    _print(
-        console,
-        f"{title}: {_heading(ranking)}",
-        header,
-        rows,
-        [minus, "worst", "best", "better in", *(further or {})],
-    )
+    secondary = [minus, "worst", "best", "better in", *(further or {})]
+    _print(console, f"{title}: {_heading(ranking)}", header, rows, secondary)
     for text in legend(ranking):
         print_line(console, text)
 
 
 def _heading(ranking: Ranking) -> str:
-    unit = f" in {ranking.metric.unit}" if ranking.metric.unit else ""
+    unit = f" in {ranking.metric.unit.strip()}" if ranking.metric.unit else ""
     return f"{ranking.metric.label} on the unseen target{unit}"
 
 
@@ -194,13 +194,16 @@ def print_units(console: Console, frame: pd.DataFrame, ranking: Ranking) -> None
 def further_columns(frame: pd.DataFrame) -> dict[str, dict[str, str]]:
     """The columns that a narrow terminal leaves out, by heading and row: means over the runs."""
     from ..results.measures import mean_numbers
+    from ..results.summary import metric_of
 
-    means = mean_numbers(frame)
+    means, metric = mean_numbers(frame), metric_of(frame)
     return {
         heading: {
-            row: f"{scale * value:{form}}"
+            row: f"{value:{form}}"
+            if form is not None
+            else metric.text(value, sign=heading == "BWT").replace("\u2212", "-")
             for row, of_row in means.items()
             if (value := of_row[name]) is not None
         }
-        for heading, (name, scale, form) in FURTHER.items()
+        for heading, (name, form) in FURTHER.items()
     }

@@ -1,10 +1,8 @@
 """`farshore report`: tables, significance and figures on one page, published numbers beside."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
-from .flags import argument, command, flag
+from .flags import answers, argument, command, flag
 
 
 @command
@@ -37,11 +35,8 @@ def report(
     console = make_console()
     problems: list[str] = []
     if figure is not None:
-        path = (
-            out
-            if out is not None
-            else Path(f"{figure}.{'svg' if figure == 'critical-difference' else 'html'}")
-        )
+        form = "svg" if figure == "critical-difference" else "html"
+        path = out if out is not None else Path(f"{figure}.{form}")
         write_figure(runs, figure, path, experiment=experiment)
     else:
         path = out if out is not None else Path("report.html")
@@ -49,5 +44,6 @@ def report(
     for text in problems:
         console.print(f"note: {text}", soft_wrap=True)
     size = path.stat().st_size
+    answers.update(path=path, bytes=size, notes=problems)
     shown = f"{size / 1e6:.1f} MB" if size >= 1e6 else f"{size / 1e3:.1f} kB"
     console.print(f"{path} is written ({shown})", soft_wrap=True)

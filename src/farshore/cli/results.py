@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import FarshoreError, needs
-from .flags import argument, command, flag
+from .flags import answers, argument, command, flag
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,6 +47,7 @@ def results(
     else:
         data = as_csv_text(frame).encode()
     write_inside(runs, path, data)
+    answers.update(table=path, runs=len(frame), left_out=damaged)
     console = make_console()
     for text in damaged:
         console.print(f"left out: {text}", soft_wrap=True)

@@ -12,7 +12,7 @@ from ..base.files import check_writable, print_output
 from ..errors import FarshoreError
 from .data_options import BENCHMARK, DataOptions, TrainingOptions, settings_of
 from .engine_options import ONE_DEVICE, ROOT, KeepOptions, print_line, use_root
-from .flags import Except, argument, command, flag, split_names
+from .flags import Except, answers, argument, command, flag, split_names
 from .run_output import show, show_levels
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..runs.engines.carry_out import Progress
-    from ..runs.engines.work import Keep, TaskOutcome
+    from ..runs.engines.work import Keep, WorkOutcome
     from ..runs.plan.plan import Plan, Planned
     from ..runs.result import Result
     from ..runs.run import Run
@@ -138,13 +138,13 @@ def _carry_out(console: Console, plan: Plan, store: Store, keep: Keep, typed: Ru
             carry_out(plan, store, engine, todo=todo, keep=keep, report=reporter.report)
         except KeyboardInterrupt:
             if keep.resumable:
-                print_line(
-                    console, "stopped: the same command resumes after the last finished domain"
-                )
+                how = "the same command resumes after the last finished domain"
+                print_line(console, f"stopped: {how}")
                 raise typer.Exit(130) from None
             raise
     reporter.check()
     result = folder.read()
+    answers["result"] = result
     show(result, console)
     show_levels(result, console, typed)
     if keep.model:
@@ -166,10 +166,10 @@ class _RunReporter:
     def __init__(self, console: Console) -> None:
         self.console = console
         self.waiting = False
-        self.failed: TaskOutcome | None = None
+        self.failed: WorkOutcome | None = None
 
     def report(
-        self, planned: Planned | None, outcome: TaskOutcome | None, progress: Progress
+        self, planned: Planned | None, outcome: WorkOutcome | None, progress: Progress
     ) -> None:
         """Note that the run has ended or failed, or that another process carries it out."""
         if outcome is None and progress.elsewhere and not progress.running and not self.waiting:

@@ -14,17 +14,12 @@ if TYPE_CHECKING:
     from ..runs.run import Run
 
 # How much of the target a system saw.
-SEEN = {
-    "continual": "unseen",
-    "offline": "unseen",
-    "adaptation": "inputs seen, labels not",
-    "reference": "unseen",
-}
+SEEN = dict.fromkeys(("continual", "offline", "reference"), "unseen")
+SEEN["adaptation"] = "inputs seen, labels not"
 
 
 def show(result: Result, console: Console) -> None:
     """Print the accuracy matrix and the main scores."""
-    from ..tasks.metrics import label_of
     from .tables import plain_table
 
     if result.status == "diverged":
@@ -32,20 +27,18 @@ def show(result: Result, console: Console) -> None:
         return
     show_matrix(result, console)
     assert result.target is not None
+    target = f"target {result.target.name} ({SEEN[result.kind]}, {result.target.rows} rows)"
     headline = [
-        [
-            f"target {result.target.name} ({SEEN[result.kind]}, {result.target.rows} rows)",
-            percent(result.target_score),
-        ],
-        ["sources (training rows)", percent(result.source_score(2))],
-        ["sources (validation rows)", percent(result.source_score(1))],
-        ["BWT (validation rows)", percent(result.backward_transfer(), sign=True)],
+        [target, shown(result, result.target_score)],
+        ["sources (training rows)", shown(result, result.source_score(2))],
+        ["sources (validation rows)", shown(result, result.source_score(1))],
+        ["BWT (validation rows)", shown(result, result.backward_transfer(), sign=True)],
     ]
     title = (
         f"{result.run.method}{' (offline)' if result.kind == 'offline' else ''} on "
         f"{result.title}, seed {result.run.seed}"
     )
-    console.print(plain_table(title, ["", f"{label_of(result.metric)}, %"], headline))
+    console.print(plain_table(title, ["", heading(result)], headline))
     console.print(
         f"{result.steps} steps per domain, {' '.join(map(str, result.rows_per_step))} rows per "
         f"step, memory {result.memory_items} rows "
@@ -55,46 +48,61 @@ def show(result: Result, console: Console) -> None:
 
 def show_matrix(result: Result, console: Console) -> None:
     """Print the accuracy matrix, or a summary of it where the terminal is too narrow."""
-    from ..tasks.metrics import label_of
     from .tables import plain_table
 
     stages = result.stages or result.sources
     matrix = result.matrices["validation"]
-    what = f"{label_of(result.metric)} on each source's validation rows, %"
+    label, comma, unit = heading(result).partition(", ")
+    what = f"{label} on each source's validation rows{comma}{unit}"
     widths = [max(len(name), 6) + 2 for name in result.sources]
     if max(map(len, stages)) + 8 + sum(widths) <= console.width:
-        rows = [
-            [f"after {name}", *(percent(value) for value in row)]
-            for name, row in zip(stages, matrix, strict=True)
-        ]
+        pairs = zip(stages, matrix, strict=True)
+        rows = [[f"after {name}", *(shown(result, each) for each in row)] for name, row in pairs]
         console.print(plain_table(what, ["", *result.sources], rows))
         return
     header = ["", "itself", "mean so far", "worst so far", "mean of the later ones"]
     rows = [
-        [f"after {name}", *summary(row, index if name in result.sources else None)]
+        [f"after {name}", *summary(result, row, index if name in result.sources else None)]
         for index, (name, row) in enumerate(zip(stages, matrix, strict=True))
     ]
     console.print(plain_table(what, header, rows))
     of = "some of" if any(None in row for row in matrix) else "all"
-    print_line(
-        console,
-        f"the scores on {of} {len(result.sources)} sources after each of them are in result.json, "
-        "under matrices (--out FOLDER saves it)",
-    )
+    what = f"the scores on {of} {len(result.sources)} sources after each of them"
+    where = "in result.json, under matrices (--out FOLDER saves it)"
+    print_line(console, f"{what} are {where}")
 
 
-def summary(row: Sequence[float | None], index: int | None) -> list[str]:
+def summary(result: Result, row: Sequence[float | None], index: int | None) -> list[str]:
     """Cells about scores after the source at `index` (None: all at once): itself, past, later."""
     from ..runs.result import measured
 
     end = len(row) if index is None else index + 1
     learned, later = measured(row[:end]), measured(row[end:])
-    return [
-        percent(row[index] if index is not None else None),
-        percent(sum(learned) / len(learned)),
-        percent(min(learned)),
-        percent(sum(later) / len(later) if later else None),
+    metric = result.main_metric
+    worst = min if metric is None or metric.higher_is_better else max
+    values = [
+        row[index] if index is not None else None,
+        sum(learned) / len(learned),
+        worst(learned),
+        sum(later) / len(later) if later else None,
     ]
+    return [shown(result, value) for value in values]
+
+
+def heading(result: Result) -> str:
+    """The metric and its unit."""
+    metric = result.main_metric
+    unit = metric.unit.strip() if metric is not None else "%"
+    label = metric.label if metric is not None else result.metric
+    return f"{label}, {unit}" if unit else label
+
+
+def shown(result: Result, value: float | None, *, sign: bool = False) -> str:
+    """A score in the result's metric; a dash for None."""
+    metric = result.main_metric
+    if value is None or metric is None:
+        return "-" if value is None else f"{value:.4g}"
+    return metric.text(value, sign=sign).replace("\u2212", "-")
 
 
 def percent(value: float | None, *, sign: bool = False) -> str:
@@ -108,16 +116,18 @@ def show_levels(result: Result, console: Console, typed: Run) -> None:
     typed: the run with data and network as they were typed.
     """
     from ..runs.plan.commands import comparison_after
-    from ..tasks.metrics import BALANCED, guess_score, guess_text, is_guessing
+    from ..tasks.metrics import BALANCED, at_chance_text, guess_score, guess_text, is_guessing
     from .tables import print_next
 
     if result.target is None:
         return
     classes = len(result.classes)
-    guess = guess_score(result.metric, [sum(row) for row in result.target.confusion])
+    counts, scores = [sum(row) for row in result.target.confusion], result.target.scores
+    guess = guess_score(result.metric, counts, scores)
     print_line(console, guess_text(result.metric, classes, [] if guess is None else [guess]))
-    balanced = result.target.scores.get(BALANCED)
-    if balanced is not None and is_guessing(balanced, classes):
-        print_line(console, "! balanced accuracy at the level of chance: no better than guessing")
+    level = scores.get(BALANCED, scores.get("skill"))
+    if level is not None and is_guessing(level, classes):
+        words = "balanced accuracy at the level of chance: no better than guessing"
+        print_line(console, f"! {words if classes else at_chance_text(level, 0)}")
     methods, sources = [result.run.method], len(result.sources)
     print_next(console, *comparison_after(typed, methods, sources))

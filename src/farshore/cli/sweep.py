@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import typer
 
@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class ChangeOptions:
     """Which part of an experiment is carried out, and what is changed in it."""
+
+    heading: ClassVar = "Changes to the experiment"
 
     benchmarks: str | None = flag("only these benchmarks of the experiment, comma-separated")
     methods: str | None = flag("only these methods of the experiment, comma-separated")
@@ -115,11 +117,9 @@ def sweep(
     store, book, console = Store(runs), make_book(file, changes.change, own), make_console()
     if experiment.reads:
         if dry_run:
-            engine_options.print_line(
-                console,
-                f"{experiment.name}: a table of the selected runs of "
-                f"{' and '.join(experiment.reads)}; no runs of its own",
-            )
+            what = f"a table of the selected runs of {' and '.join(experiment.reads)}"
+            line = f"{experiment.name}: {what}; no runs of its own"
+            engine_options.print_line(console, line)
             return
         frame = derived_table(experiment, store, book)
         record_experiment(whole, runs, book, ending=changes.ending)
@@ -171,10 +171,8 @@ def _dry_run(console: Console, plan: Plan, store: Store, workers: int | None) ->
     to_do = len(todo) + plan.ahead
     bound = "at most " if plan.studies else ""
     absent = sum(missing.runs for missing in plan.absent.values())
-    engine_options.print_line(
-        console,
-        f"{plan.name}: {bound}{done + to_do + absent} runs, {done} done, {to_do} to do here",
-    )
+    counts = f"{bound}{done + to_do + absent} runs, {done} done, {to_do} to do here"
+    engine_options.print_line(console, f"{plan.name}: {counts}")
     for text in damaged:
         engine_options.print_line(console, f"{text}; its run will be repeated")
     engine_options.print_left_out(console, plan)
@@ -221,9 +219,8 @@ def _print_frame(console: Console, experiment: Experiment, frame: pd.DataFrame) 
         errors = shown[error] if error in shown else [None] * len(shown)
         unit = ", %" if scale == 100 else ""
         header.append(name.replace("_", " ") + unit)
-        columns.append(
-            [_cell(value, of, scale) for value, of in zip(shown[name], errors, strict=True)]
-        )
+        pairs = zip(shown[name], errors, strict=True)
+        columns.append([_cell(value, of, scale) for value, of in pairs])
     rows = [list(row) for row in zip(*columns, strict=True)]
     console.print(plain_table(f"{experiment.name}: {experiment.about}", header, rows))
 

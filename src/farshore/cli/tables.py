@@ -1,9 +1,9 @@
 """Tables and lines on the terminal."""
 
-from __future__ import annotations
-
+import re
 import unicodedata
 from collections.abc import Sequence
+from pathlib import Path
 from textwrap import fill
 from typing import Any
 
@@ -44,6 +44,16 @@ def printable(text: str) -> str:
     )
 
 
+def linked(text: str) -> Text:
+    """The text, in which the path of a page that exists can be clicked."""
+    shown = Text(printable(text))
+    for found in re.finditer(r"\S+\.html\b", shown.plain):
+        page = Path(found[0])
+        if page.is_file():
+            shown.stylize(f"link {page.resolve().as_uri()}", *found.span())
+    return shown
+
+
 def make_console() -> Console:
     """Standard output, as wide as the terminal or, without one, wide enough for a table."""
     console = PlainConsole()
@@ -81,14 +91,10 @@ def fold(
     left_out = [name for index, name in enumerate(header) if index not in kept]
     # Headings are broken here: rich would also narrow the numbers, and then cut the last column.
     full = sum(max(widths[index], len(header[index])) + PADDING for index in kept) + PADDING
-    return (
-        [
-            header[index] if full <= width else fill(header[index], max(widths[index], 1))
-            for index in kept
-        ],
-        [[row[index] for index in kept] for row in rows],
-        left_out,
-    )
+    heads = [header[index] for index in kept]
+    if full > width:
+        heads = [fill(header[index], max(widths[index], 1)) for index in kept]
+    return heads, [[row[index] for index in kept] for row in rows], left_out
 
 
 def print_next(console: Console, command: str, reason: str) -> None:

@@ -1,11 +1,9 @@
 """`farshore undo`: return to the version before the last change."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from .data_options import MODEL, MODEL_NETWORK
-from .flags import argument, command, flag
+from .flags import answers, argument, command, flag
 
 
 @command
@@ -18,5 +16,6 @@ def undo(model: Path = argument(MODEL), network: str | None = flag(MODEL_NETWORK
     from .tables import printable
 
     names = [domain["name"] for domain in take_back(model, network=network).learner.domains]
+    answers.update(model=model, sites=names)
     learned = ", ".join(names) or "nothing"
     print(printable(f"{model} is back to its previous version; it has learned: {learned}"))

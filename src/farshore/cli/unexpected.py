@@ -3,8 +3,6 @@
 The traceback goes into a new file, for a bug report. With FARSHORE_TRACEBACK=1 it is shown instead.
 """
 
-from __future__ import annotations
-
 import os
 import platform
 import sys

@@ -1,7 +1,5 @@
 """Batch: the rows of one step, as one flat tensor with views of its current and replayed rows."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 import torch

@@ -1,7 +1,5 @@
 """Domain: the labelled rows of one site, divided into training and validation rows."""
 
-from __future__ import annotations
-
 import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -32,6 +30,12 @@ class Rows:
     # How much each row of the domain counts in training; None if all count the same.
     weights: Tensor | None = None
 
+    @classmethod
+    def unlabelled(cls, inputs: Tensor) -> "Rows":
+        """All these rows, with 0 for every label."""
+        index = torch.arange(len(inputs))
+        return cls(inputs, torch.zeros_like(index), index)
+
     def __len__(self) -> int:
         return len(self.index)
 
@@ -54,7 +58,7 @@ class Rows:
         for part in torch.tensor_split(order, max(1, -(-len(order) // size))):
             yield self.take(part)
 
-    def to(self, device: torch.device) -> Rows:
+    def to(self, device: torch.device) -> "Rows":
         """Return the same rows on `device`.
 
         Memory-mapped inputs that do not fit into a GPU's free memory are not moved.
@@ -87,7 +91,7 @@ class Domain:
         validation: float | int = 0.2,
         seed: int = 0,
         weights: Tensor | None = None,
-    ) -> Domain:
+    ) -> "Domain":
         """Split the rows at random; `validation` is a share (float) or a number of rows (int)."""
         check_rows(name, inputs, labels)
         held_out = validation if isinstance(validation, int) else round(len(labels) * validation)
@@ -97,29 +101,21 @@ class Domain:
                 f"{len(labels)} rows"
             )
         order = torch.randperm(len(labels), generator=generator(seed, "split"))
-        return cls(
-            name,
-            inputs,
-            labels.long(),
-            train=order[held_out:].sort().values,
-            validation=order[:held_out].sort().values,
-            weights=weights,
-        )
+        numbers = labels if labels.is_floating_point() else labels.long()
+        held, train = (part.sort().values for part in (order[:held_out], order[held_out:]))
+        return cls(name, inputs, numbers, train, held, weights)
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def to(self, device: torch.device) -> Domain:
+    def to(self, device: torch.device) -> "Domain":
         """Return the same domain on `device`, so that batches are indexed there."""
         return _on(self, device)
 
     def split(self, name: str) -> Rows:
         """Return the rows of the split `train`, `validation` or `all`."""
-        index = {
-            "train": self.train,
-            "validation": self.validation,
-            "all": torch.arange(len(self), device=self.labels.device),
-        }[name]
+        every = torch.arange(len(self), device=self.labels.device)
+        index = {"train": self.train, "validation": self.validation, "all": every}[name]
         return Rows(self.inputs, self.labels, index, self.weights)
 
 
@@ -143,9 +139,8 @@ def check_row_form(form: RowForm, expected: RowForm, what: str) -> None:
             f"{list(known_shape)}"
         )
     if dtype != known_dtype:
-        raise FarshoreError(
-            f"{what}: {dtype} values, but this learner was started with {known_dtype}"
-        )
+        why = f"{what}: {dtype} values, but this learner was started with {known_dtype}"
+        raise FarshoreError(why)
 
 
 def check_rows(name: str, inputs: Array, labels: Tensor) -> None:
@@ -157,9 +152,10 @@ def check_rows(name: str, inputs: Array, labels: Tensor) -> None:
         )
     if len(labels) == 0:
         raise FarshoreError(f"domain {name!r} is empty: it needs at least one row")
-    if labels.ndim != 1:
+    if labels.ndim != 1 + labels.is_floating_point():  # numbers have a column per label
+        form = "numbers with a column per label" if labels.ndim == 1 else "one label per row"
         raise FarshoreError(
-            f"domain {name!r} has labels of shape {tuple(labels.shape)}: give one label per row"
+            f"domain {name!r} has labels of shape {tuple(labels.shape)}: give {form}"
         )
     if isinstance(inputs, Tensor) and inputs.is_floating_point():
         bad = ~torch.isfinite(inputs.flatten(1)).all(dim=1)

@@ -1,7 +1,5 @@
 """Inputs: rows without labels, the only part of the target that an adaptation receives."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import torch

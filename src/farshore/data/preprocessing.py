@@ -1,7 +1,5 @@
 """Preprocessing of raw rows into network inputs; it is saved with the model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,6 +20,7 @@ FORMS: dict[str, Any] = {
         "most": Maybe(0),
         "columns": NAMES,
         "dates": MapOf(""),
+        "texts": Maybe(MapOf(None)),
     },
     "images": {"kind": "", "size": 0, "channels": 0, "interpolation": ""},
 }
@@ -33,22 +32,25 @@ def from_state(state: Mapping[str, Any] | None) -> Preprocessing | None:
         return None
     for kind in (TablePreprocessing, ImagePreprocessing):
         if state.get("kind") == kind.kind:
-            check_form(state, FORMS[kind.kind], "preprocessing")
             if kind is TablePreprocessing:
-                _check_columns(state)
-            return kind.from_state(state)
+                state = {"texts": None, **state}  # states from before there were columns of text
+            check_form(state, FORMS[kind.kind], "preprocessing")
+            made = kind.from_state(state)
+            if isinstance(made, TablePreprocessing):
+                _check_columns(made)
+            return made
     raise StateError(
         f"the state contains preprocessing of kind {state.get('kind')!r}, which this version of "
         "farshore does not know"
     )
 
 
-def _check_columns(state: Mapping[str, Any]) -> None:
-    """Raise a FormError unless every column is a number, a category or a date, and named once."""
-    dates = state["dates"]
-    parts = [part for column in dates for part in part_names(column)]
-    plain = [column for column in state["numbers"] if column not in parts]
-    if sorted(state["columns"]) != sorted([*plain, *state["categories"], *dates]):
-        raise FormError("preprocessing.columns are not its numbers, categories and dates")
-    if not set(parts) <= set(state["numbers"]):
+def _check_columns(made: TablePreprocessing) -> None:
+    """Raise a FormError unless every column has one kind, and is named once."""
+    parts = [part for column in made.dates for part in part_names(column)]
+    plain = [column for column in made.numbers if column not in parts]
+    texts = made.texts.columns if made.texts is not None else []
+    if sorted(made.columns) != sorted([*plain, *made.categories, *made.dates, *texts]):
+        raise FormError("preprocessing.columns are not its numbers, categories, dates and texts")
+    if not set(parts) <= set(made.numbers):
         raise FormError("preprocessing.numbers lacks parts of its dates")

@@ -1,7 +1,5 @@
 """Progress of slow reading: whoever started it may follow, however deep it happens."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar

@@ -1,17 +1,14 @@
 """Scenario: ordered source domains, a sealed target, and the settings of the protocol."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any
 
 from ..errors import FarshoreError, unknown
+from ..tasks.task import Label, MetricName, Task
 from .domain import Domain
 from .preprocessing import Preprocessing
 from .seal import SealedTarget
-
-MetricName = Literal["accuracy", "macro_f1"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,7 +18,7 @@ class Scenario:
     name: str
     sources: tuple[Domain, ...]
     target: SealedTarget
-    classes: tuple[str, ...]
+    task: Task
     metric: MetricName
     network: str
     network_settings: Mapping[str, Any]
@@ -38,6 +35,11 @@ class Scenario:
     data: Mapping[str, str] = field(default_factory=dict)
     # How raw rows became these inputs; saved with the model to treat new rows the same way.
     preprocessing: Preprocessing | None = None
+
+    @property
+    def classes(self) -> tuple[Label, ...]:
+        """The classes, if labels are classes."""
+        return self.task.classes
 
 
 def arrange(domains: Sequence[str], target: str, order: Sequence[str] | None) -> list[str]:
@@ -56,7 +58,6 @@ def arrange(domains: Sequence[str], target: str, order: Sequence[str] | None) ->
         if name not in sources:
             raise unknown("domain in order", name, sources)
     if sorted(order) != sorted(sources):
-        raise FarshoreError(
-            f"order = {','.join(order)} must name every source once: {', '.join(sources)}"
-        )
+        why = f"order = {','.join(order)} must name every source once: {', '.join(sources)}"
+        raise FarshoreError(why)
     return list(order)

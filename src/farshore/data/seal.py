@@ -5,8 +5,6 @@ opens only for a frozen model, never while a learner is training, and it records
 the weights it was opened for.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -37,9 +35,8 @@ def weights_checksum(module: nn.Module) -> str:
     digest = hashlib.sha256()
     for name, tensor in sorted(module.state_dict().items()):
         digest.update(name.encode())
-        digest.update(
-            tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes()
-        )
+        flat = tensor.detach().cpu().contiguous().reshape(-1)
+        digest.update(flat.view(torch.uint8).numpy().tobytes())
     return digest.hexdigest()
 
 
@@ -53,9 +50,8 @@ class FrozenModel:
     def check_unchanged(self) -> None:
         """Raise an error if the weights have changed since freezing."""
         if weights_checksum(self.module) != self.checksum:
-            raise SealedTargetError(
-                "the frozen model changed after the target was opened: its scores are invalid"
-            )
+            why = "the frozen model changed after the target was opened: its scores are invalid"
+            raise SealedTargetError(why)
 
 
 class SealedTarget:
@@ -70,9 +66,8 @@ class SealedTarget:
         """Return the target's rows for a frozen model, and record the checksum of its weights."""
         trainee = _training.get()
         if trainee is not None:
-            raise SealedTargetError(
-                f"the target {self.name!r} is sealed while {trainee} is training"
-            )
+            why = f"the target {self.name!r} is sealed while {trainee} is training"
+            raise SealedTargetError(why)
         if not isinstance(frozen, FrozenModel):
             raise SealedTargetError(
                 f"the target {self.name!r} opens only for a FrozenModel, not for "
@@ -82,14 +77,13 @@ class SealedTarget:
         self.opened.append(frozen.checksum)
         return self._make()
 
-    def then(self, change: Callable[[Domain], Domain]) -> SealedTarget:
+    def then(self, change: Callable[[Domain], Domain]) -> "SealedTarget":
         """The same sealed target, whose rows are changed by this function when it is opened."""
         return SealedTarget(self.name, lambda: change(self._make()))
 
     def _refuse(self, *_: Any) -> NoReturn:
-        raise SealedTargetError(
-            f"the target {self.name!r} is sealed: it cannot be read before the model is frozen"
-        )
+        why = f"the target {self.name!r} is sealed: it cannot be read before the model is frozen"
+        raise SealedTargetError(why)
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):

@@ -6,8 +6,6 @@ every domain, so a group that was trained on in an earlier domain is trained on 
 With both, whole groups are held out for validation, the groups that started latest first.
 """
 
-from __future__ import annotations
-
 from collections.abc import MutableMapping
 
 import numpy as np
@@ -65,9 +63,7 @@ def _by_group(
         order = np.argsort(-start, kind="stable")
     else:
         order = torch.randperm(len(names), generator=generator(seed, "split")).numpy()
-    validation = sum(
-        int(sizes[group]) for group, group_name in enumerate(names) if sides.get(group_name, False)
-    )
+    validation = sum(int(sizes[k]) for k, name in enumerate(names) if sides.get(name, False))
     new_groups = [group for group in order if names[group] not in sides]
     for group in new_groups:
         # The last group goes to the side that brings the count nearer to `held_out`.

@@ -1,7 +1,5 @@
 """How many training steps a domain gets by default: from its rows, within bounds."""
 
-from __future__ import annotations
-
 import math
 
 # Passes over the training rows of a domain, in batches of BATCH_SIZE rows.

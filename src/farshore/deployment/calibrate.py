@@ -24,6 +24,7 @@ from ..errors import FarshoreError
 from ..tasks.calibration import Calibration, fit_offsets, fit_temperature, log_losses, unchanged
 from ..tasks.metrics import METRICS
 from ..tasks.scores import all_scores, confusion_matrix
+from ..tasks.task import Task
 
 FEWEST_ROWS = 10
 # Priors: the logarithm of the temperature has a standard deviation of 1/2, an offset of 1.
@@ -192,3 +193,90 @@ def _exact_interval(count: int, rows: int) -> tuple[float, float]:
     low = float(stats.beta.ppf(tail, count, rows - count + 1)) if count else 0.0
     high = float(stats.beta.ppf(1 - tail, count + 1, rows - count)) if count < rows else 1.0
     return low, high
+
+
+@dataclass(frozen=True)
+class CalibratedNumbers:
+    """value ↦ slope · value + intercept, on the outputs' scale, and the spread of the errors.
+
+    spread: the factor of the rows' intervals. before, after: the mean absolute errors of rows to
+    which nothing was fitted, in the label's unit.
+    """
+
+    calibration: Calibration
+    kind: str
+    spread: float
+    before: float
+    after: float
+    rows: int
+
+    @property
+    def changes(self) -> bool:
+        """Whether predictions or intervals change at all."""
+        return self.kind != "nothing"
+
+
+def fit_numbers(
+    task: Task,
+    outputs: np.ndarray,
+    labels: np.ndarray,
+    *,
+    usual: float | None,
+    current: Calibration | None = None,
+) -> CalibratedNumbers:
+    """Intercept, slope and residual scale from labelled rows.
+
+    Least squares with the priors of a straight line: slope ~ N(1, 1/4), intercept ~ N(0, 1) in
+    errors' deviations; each candidate predicts every row from the others, and a richer one must
+    lower the absolute error by half of the standard error of the difference.
+
+    usual: the median |error| at sites before they were learned; the spread is the median here over
+    it, as if FEWEST_ROWS further rows had the usual one.
+    """
+    if len(labels) < FEWEST_ROWS:
+        raise FarshoreError(
+            f"{len(labels)} labelled rows are too few to calibrate with: give at least "
+            f"{FEWEST_ROWS}"
+        )
+    width = outputs.shape[1]
+    start = current or unchanged(width)
+
+    def line(slopes: bool) -> Fit:
+        def fit(z: np.ndarray, y: np.ndarray) -> Calibration:
+            noise = max(float(np.var(y - z)), 1e-6)
+            x, e = (z, y - z) if slopes else (np.zeros_like(z), y - z)
+            # One slope for all labels: e = (slope - 1) x + intercept of each label.
+            design = np.zeros((z.size, 1 + width))
+            design[:, 0] = x.reshape(-1)
+            design[np.arange(z.size), 1 + np.arange(z.size) % width] = 1
+            prior = np.diag([TRUST_TEMPERATURE * noise] + [noise] * width)
+            found = np.linalg.solve(design.T @ design + prior, design.T @ e.reshape(-1))
+            slope = float(np.clip(1 + found[0], 0.1, 10))
+            return Calibration(1 / slope, tuple(float(each) for each in found[1:]))
+
+        return fit
+
+    ways: dict[str, Fit] = {
+        "nothing": lambda z, y: start,
+        "intercept": line(False),
+        "slope and intercept": line(True),
+    }
+    outside = {name: _outside(fit, outputs, labels) for name, fit in ways.items()}
+    errors = {name: np.abs(each - labels).max(axis=1) for name, each in outside.items()}
+    chosen = "nothing"
+    for name in list(ways)[1:]:
+        gain = errors[chosen] - errors[name]
+        if float(gain.mean()) > LEAST_GAIN * float(gain.std(ddof=1)) / np.sqrt(len(gain)):
+            chosen = name
+    spread, kind = 1.0, chosen
+    if usual:
+        here = len(labels) * float(np.median(errors[chosen])) + FEWEST_ROWS * usual
+        spread = here / (len(labels) + FEWEST_ROWS) / usual
+        kind = "residual scale" if chosen == "nothing" else f"{chosen}, residual scale"
+    true = torch.from_numpy(labels)
+    before, after = (
+        task.score("mae", torch.from_numpy(outside[name]), true) for name in ("nothing", chosen)
+    )
+    return CalibratedNumbers(
+        ways[chosen](outputs, labels), kind, spread, before, after, len(labels)
+    )

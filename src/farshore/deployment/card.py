@@ -11,6 +11,9 @@ from typing import Any
 import yaml
 
 from ..data.images.image_folder import ImagePreprocessing
+from ..data.preprocessing import Preprocessing
+from ..data.tables.table import TablePreprocessing
+from ..tasks.metrics import METRICS
 from .log import as_markdown, escaped
 from .model import Model
 from .remains import what_is_stored
@@ -40,7 +43,8 @@ def front_matter(model: Model, name: str, licence: str | None) -> dict[str, Any]
     """What the hub reads from a card."""
     learner = model.learner
     images = isinstance(learner.preprocessing, ImagePreprocessing)
-    task = "image-classification" if images else "tabular-classification"
+    kind_of = "regression" if model.numbers else "classification"
+    task = f"{'image' if images else 'tabular'}-{kind_of}"
     kind = "f1" if learner.metric == "macro_f1" else learner.metric
     results = [
         {
@@ -65,13 +69,31 @@ def front_matter(model: Model, name: str, licence: str | None) -> dict[str, Any]
 def _summary(model: Model) -> str:
     config = model.learner.config
     classes = ", ".join(escaped(str(label)) for label in model.learner.classes or [])
+    classifier = f"A classifier (classes: {classes or 'none yet'})"
     settings = ", ".join(f"{key} {value}" for key, value in config["settings"].items())
     return (
-        f"A classifier (classes: {classes or 'none yet'}) that learned {len(model.order)} sites "
+        f"{_what(model) or classifier} that learned {len(model.order)} sites "
         f"one after another with the method `{config['method']}` and the network "
         f"`{config['network'] or 'own'}`. Settings: {escaped(settings) or 'defaults'}; seed "
-        f"{config['seed']}."
+        f"{config['seed']}.{_texts(model.learner.preprocessing)}"
     )
+
+
+def _what(model: Model) -> str:
+    """What a model of numbers predicts; empty for a classifier."""
+    if not model.numbers:
+        return ""
+    columns = model.columns
+    unit = f", in {escaped(columns.unit)}" if columns.unit else ""
+    return f"A regression model of a number ({escaped(columns.label or 'label')}{unit})"
+
+
+def _texts(table: Preprocessing | None) -> str:
+    """What computes the features of texts, if there are any."""
+    if not isinstance(table, TablePreprocessing) or table.texts is None:
+        return ""
+    names, features = ", ".join(map(escaped, table.texts.columns)), table.texts.features
+    return f" Texts ({names}) are read as {features.computes}: {features.width} features."
 
 
 def _sites(model: Model) -> str:
@@ -87,15 +109,19 @@ def _sites(model: Model) -> str:
 
 def _scores(model: Model) -> str:
     metric = model.learner.metric
+    shares, scale = not model.numbers, METRICS[metric].scale
+    percent, arrived = (", %", "accuracy") if shares else ("", "mae")
     lines = [
-        f"| site | {metric} now, held-out rows, % | accuracy before it was learned, % |",
+        f"| site | {metric} now, held-out rows{percent} "
+        f"| {arrived} before it was learned{percent} |",
         "|---|---|---|",
     ]
     now = model.standing()
     for site in model.order:
         arrival = model.sites.get(site, {}).get("arrival") or {}
-        values = (now.get(site), arrival.get("accuracy"))
-        cells = [f"{100 * value:.1f}" if value is not None else "-" for value in values]
+        values = (now.get(site), arrival.get("accuracy" if shares else "error"))
+        form = ".1f" if shares else ".4g"
+        cells = [f"{scale * value:{form}}" if value is not None else "-" for value in values]
         lines.append(f"| {escaped(site)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
@@ -104,8 +130,8 @@ def _limits(model: Model) -> str:
     arrivals = [arrival.accuracy for arrival in model.knowledge.arrivals]
     text = (
         "Scores on learned sites do not show what to expect at a site that was not learned. "
-        "`farshore predict` judges a new site as a whole, and `farshore estimate` says what "
-        "accuracy to expect there."
+        "`farshore predict` judges a new site as a whole, and `farshore arrive` says what "
+        "accuracy to expect there and what to do."
     )
     if arrivals:
         text += (

@@ -8,31 +8,35 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import Tensor
 
-from ..base import state
+from ..base import manifest, state
 from ..base.forms import FormError
 from ..base.lock import exclusive
 from ..base.names import check_name
 from ..data.downloads.public_files import known_checksum
 from ..data.progress import following
 from ..data.steps import usual_steps
-from ..data.tables.convert import encode_labels
 from ..data.tables.read_table import TextForm
 from ..errors import DivergedError, FarshoreError, StateError
 from ..learner.learner import Learner
 from ..observer import Observer, follow
+from ..tasks.metrics import METRICS
 from ..training.checkpoints import EVERY, Checkpoints
-from .calibrate import Calibrated, fit_labelled
+from .arrive import SCORES
+from .calibrate import Calibrated, CalibratedNumbers, fit_labelled, fit_numbers
 from .gate import Gate
 from .log import FORGOTTEN, LogEntry, log_state, read_log
 from .model import CHECKPOINT, LOG, Learned, Model, checksum
 from .new_model import NewModel
 from .site import Columns, Site, read_site
+from .template import check_template, from_template
 
 LARGEST_SIDE = 4096
 
@@ -67,13 +71,16 @@ def learn(
     """
     folder, observer = Path(folder), observer or Observer()
     check_name(name, "--name")
-    _check_options(max_drop, min_score, validation, size)
+    _check_options(min_score, validation, size)
     if not _is_ours(folder):
         raise FarshoreError(f"{folder} exists and is not a model: name another folder")
     with exclusive(folder):
+        existed = (folder / manifest.MANIFEST).is_file()
         model = _opened(folder, new, device=device, observer=observer)
-        existed, created = model is not None, model is None or not model.started
+        created = not existed or model is None or not model.started
         columns = columns if model is None else columns.or_else(model.columns)
+        if new.classes is not None and columns.task is None:
+            columns = columns.model_copy(update={"task": "classification"})
         known = model.learner.preprocessing if model is not None else None
         with following(follow(observer)):
             site = read_site(
@@ -88,7 +95,10 @@ def learn(
             )
         for note in site.notes:
             observer.note(note)  # ahead of training: a wrong file can be stopped
-        if model is None or created:
+        fresh = model is None or not model.started
+        metric = new.metric_for(site) if model is None or fresh else model.learner.metric
+        _check_limits(metric, max_drop, min_score)
+        if model is None or fresh:
             model = _created(folder, site, new, device=device, observer=observer)
         if steps is None:
             steps = usual_steps((1 - validation) * len(site))
@@ -119,7 +129,8 @@ def learn(
                 state.remove_state(folder, kind="learner")
             raise FarshoreError(f"{name!r} was not kept: {refusal}; {folder} is unchanged")
         model.sites[name] |= {"command": command, **found, "promised": min_score}
-        decided = {"steps": steps, "validation": validation, "max_drop": gate.allowed}
+        allowed = gate.allowed(model.learner.known_task)
+        decided = {"steps": steps, "validation": validation, "max_drop": allowed}
         model.note_learned(name, decided | {"min_score": min_score})
         model.save()
         checkpoints.clear()
@@ -128,12 +139,17 @@ def learn(
 
 def _opened(folder: Path, new: NewModel, *, device: str, observer: Observer) -> Model | None:
     """The model in a folder, if there is one; its settings are fixed once it has a site."""
-    if not (folder / state.MANIFEST).is_file():
-        return None
-    state.remove_orphans(folder, kind="learner")
-    model = Model.open(folder, network=new.network, device=device, observer=observer)
-    if model.started:
-        new.check(model.learner, folder)
+    model = None
+    if (folder / manifest.MANIFEST).is_file():
+        manifest.remove_orphans(folder, kind="learner")
+        model = Model.open(folder, network=new.network, device=device, observer=observer)
+        if model.started:
+            new.check(model.learner, folder)
+    if new.template is None:
+        return model
+    if model is None or not model.started:
+        return from_template(folder, new, device=device, observer=observer)
+    check_template(model, new.template, network=new.network)
     return model
 
 
@@ -154,7 +170,7 @@ def _judged(
     old, past = model.knowledge, model.measurable()
     before, outputs = model.standing(past), old.outputs
     arrival = {}
-    if model.started:
+    if not model.empty:
         arrival = old.arrival(model.learner.backbone.inside(model.inputs(site)), site.labels or [])
     domain, scores = model.learn(site, name, columns, **options)
     refusal = model.why_refused(gate, domain, scores, outputs)
@@ -178,14 +194,7 @@ def _learned_already(model: Model, name: str, site: Site, tell: Callable[[str], 
     return model.outcome(name, created=False, notes=[*site.notes, note])
 
 
-def _check_options(
-    max_drop: float | None, min_score: float | None, validation: float, size: int | None
-) -> None:
-    for flag, value in (("--max-drop", max_drop), ("--min-score", min_score)):
-        if value is not None and not 0 <= value <= 1:
-            raise FarshoreError(
-                f"{flag} {value} is not allowed: give a share from 0 to 1, for example 0.02"
-            )
+def _check_options(min_score: float | None, validation: float, size: int | None) -> None:
     if not 0 <= validation < 1:
         raise FarshoreError(
             f"--validation {validation} is not allowed: give a share of the rows from 0 to below 1"
@@ -198,6 +207,20 @@ def _check_options(
         raise FarshoreError(
             f"--size {size} is not allowed: give a number of pixels from 1 to {LARGEST_SIDE}"
         )
+
+
+def _check_limits(metric: str, max_drop: float | None, min_score: float | None) -> None:
+    """Refuse limits that are no share; for errors, those that are no distance."""
+    known = METRICS[metric]
+    shares = known.digits is None
+    allowed = (
+        "give a share from 0 to 1, for example 0.02"
+        if shares
+        else ("give a distance in the label's unit, 0 or more")
+    )
+    for flag, value in (("--max-drop", max_drop), ("--min-score", min_score)):
+        if value is not None and not 0 <= value <= (1 if shares else math.inf):
+            raise FarshoreError(f"{flag} {value} is not allowed: {allowed}")
 
 
 def _created(
@@ -221,7 +244,7 @@ def calibrate(
     label: str | None = None,
     form: TextForm | None = None,
     network: str | None = None,
-) -> tuple[Calibrated, Model]:
+) -> tuple[Calibrated | CalibratedNumbers, Model]:
     """Calibrate the outputs of the model in `folder` to a few labelled rows of a new site.
 
     Nothing is trained. The previous version is kept for `undo`; a later `learn` drops the
@@ -229,22 +252,29 @@ def calibrate(
     would lower the model's metric is refused.
     """
     with exclusive(_existing(folder)):
-        state.remove_orphans(Path(folder), kind="learner")
+        manifest.remove_orphans(Path(folder), kind="learner")
         model = Model.open(folder, network=network)
         site = model.read(data, labelled=True, label=label, form=form)
         for note in site.notes:
             model.learner.observer.note(note)
+        task, knowledge = model.learner.known_task, model.knowledge
         logits = model.learner.logits(model.inputs(site)).double().cpu().numpy()
-        labels = encode_labels(site.labels or [], model.learner.classes or [], domain="DATA")
-        done = fit_labelled(
-            logits,
-            labels.numpy(),
-            metric=model.learner.metric,
-            usual=model.knowledge.temperature,
-            current=model.applied,
-        )
+        labels = task.encoded(site.labels or [], domain="DATA").numpy()
+        done: Calibrated | CalibratedNumbers
+        if model.numbers:
+            known = [each[SCORES[0]] for each in knowledge.measured]
+            usual = float(np.median(known)) if knowledge.enough else None
+            done = fit_numbers(task, logits, labels, usual=usual, current=model.applied)
+        else:
+            done = fit_labelled(
+                logits,
+                labels,
+                metric=model.learner.metric,
+                usual=knowledge.temperature,
+                current=model.applied,
+            )
         # The same rows again, perhaps after a kill: what `undo` returns to must stay.
-        if done.changes and done.calibration != model.applied:
+        if done.changes and not model.uses(done):
             model.note_calibrated(done)
             model.save()
         return done, model
@@ -256,7 +286,7 @@ def take_back(folder: str | Path, *, network: str | None = None) -> Model:
         try:
             state.check_undo(folder, kind="learner")
         except StateError:
-            state.remove_orphans(Path(folder), kind="learner")
+            manifest.remove_orphans(Path(folder), kind="learner")
             raise
         # Before the version changes: what is deleted last tells a repeated command to finish.
         Checkpoints(Path(folder) / CHECKPOINT, base="").clear()
@@ -279,7 +309,7 @@ def forget(folder: str | Path, name: str, *, network: str | None = None) -> Mode
     of it.
     """
     with exclusive(_existing(folder)):
-        state.remove_orphans(Path(folder), kind="learner")
+        manifest.remove_orphans(Path(folder), kind="learner")
         model = Model.open(folder, network=network)
         names = [domain["name"] for domain in model.learner.domains]
         emptied = name in names and model.empty_mixed_memory()
@@ -313,9 +343,7 @@ def _how_forgotten(learner: Learner, emptied: bool) -> str:
 
 def _is_ours(folder: Path) -> bool:
     """Whether a model may be made or extended here: nothing of anybody else's lies in it."""
-    if not folder.is_dir():
-        return not folder.exists() and not folder.is_symlink()
-    return (folder / state.MANIFEST).is_file() or state.is_unfinished(folder)
+    return (folder / manifest.MANIFEST).is_file() or manifest.is_free(folder)
 
 
 def _existing(folder: str | Path) -> Path:
@@ -359,7 +387,9 @@ def _describe_command(
     else:
         digest.update(known_checksum(Path(data).expanduser()).encode())
     written = (form or TextForm()).model_dump(mode="json")
-    fields = [columns.model_dump(mode="json"), written, steps, validation]
+    # The task follows from the labels; what older models did not know counts only if it is given.
+    unset = {name for name in ("log_label", "unit") if not getattr(columns, name)}
+    fields = [columns.model_dump(mode="json", exclude={"task"} | unset), written, steps, validation]
     digest.update(json.dumps(fields, sort_keys=True).encode())
     return digest.hexdigest()
 

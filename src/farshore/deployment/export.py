@@ -1,9 +1,11 @@
 """Export of a model with its preprocessing, as ONNX or as a torch.export program.
 
 Inputs of table models: `numbers` [rows, number columns] as float64, NaN where nothing was measured,
-and `categories` [rows, category columns] as int64 codes. Image models: `images` as uint8. Array
-models: `inputs` as they were learned. The output is `probabilities`. The file's metadata contain
-class names, column names and the codes of the categories as JSON, under `farshore`.
+`categories` [rows, category columns] as int64 codes, and `texts` [rows, features] as float32: words
+are not hashed in the file, `Learner.text_features` makes these features. Image models: `images` as
+uint8. Array models: `inputs` as they were learned. The output is `probabilities`, or `values` in
+the label's unit. The file's metadata contain class names, or label and unit, column names and the
+codes of the categories as JSON, under `farshore`.
 """
 
 from __future__ import annotations
@@ -26,6 +28,8 @@ from ..data.tables.table import LIMIT, TablePreprocessing
 from ..errors import FarshoreError, needs
 from ..learner.learner import Learner
 from ..tasks.calibration import Calibration, unchanged
+from ..tasks.classification import CLASSIFICATION
+from ..tasks.task import Task
 
 MISSING = -1
 TOLERANCE = 1e-5
@@ -46,8 +50,11 @@ class TableInputs(nn.Module):
         self.register_buffer("scale", scale)
         self.indicators = preprocessing.indicators
         self.known = [len(known or []) for known in preprocessing.categories.values()]
+        self.reads = preprocessing.texts is not None
 
-    def forward(self, numbers: Tensor | None, categories: Tensor | None) -> Tensor:
+    def forward(
+        self, numbers: Tensor | None, categories: Tensor | None, texts: Tensor | None
+    ) -> Tensor:
         """Features [rows, width], in the order of the preprocessing."""
         parts = []
         if numbers is not None:
@@ -66,6 +73,7 @@ class TableInputs(nn.Module):
             seen = codes == torch.arange(known, device=codes.device)
             other = ~missing & (codes >= known)
             parts += [seen.double(), other.double(), missing.double()]
+        parts += [texts.double()] if texts is not None else []
         return torch.cat(parts, dim=1).float()
 
 
@@ -76,28 +84,34 @@ def _scalings(preprocessing: TablePreprocessing) -> Tensor:
 
 
 class Exported(nn.Module):
-    """The exported model: raw inputs in, probabilities out."""
+    """The exported model: raw inputs in, probabilities or values out."""
 
     offsets: Tensor
 
     def __init__(
-        self, predictor: nn.Module, table: TableInputs | None, calibration: Calibration
+        self,
+        predictor: nn.Module,
+        table: TableInputs | None,
+        calibration: Calibration,
+        task: Task = CLASSIFICATION,
     ) -> None:
         super().__init__()
+        self.task = task
         self.predictor = predictor
         self.table = table
         self.temperature = calibration.temperature
         self.register_buffer("offsets", torch.tensor(calibration.offsets))
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        """The probability of each class."""
+        """The probability of each class, or the value of each label."""
         if self.table is None:
             prepared = inputs[0]
         else:
-            numbers = inputs[0] if len(self.table.centre) else None
-            prepared = self.table(numbers, inputs[-1] if self.table.known else None)
+            given = list(inputs)
+            has = (len(self.table.centre) > 0, len(self.table.known) > 0, self.table.reads)
+            prepared = self.table(*(given.pop(0) if each else None for each in has))
         logits: Tensor = self.predictor(prepared)
-        return (logits / self.temperature + self.offsets).softmax(dim=1)
+        return self.task.delivered(logits / self.temperature + self.offsets)
 
 
 def export_model(
@@ -109,14 +123,18 @@ def export_model(
         raise FarshoreError(
             f"{file} is not allowed: name a file that ends in .onnx, or in .pt2 for torch.export"
         )
-    if learner.shape is None or learner.classes is None:
+    untaught = learner.shape is None or (
+        not learner.domains and learner.system.forgets_exactly  # a template
+    )
+    if untaught:
         raise FarshoreError("this learner has not learned a domain yet: there is nothing to export")
     if not file.parent.is_dir():
         raise FarshoreError(f"there is no folder {str(file.parent)!r} to write {file.name} into")
     preprocessing = learner.preprocessing
     table = TableInputs(preprocessing) if isinstance(preprocessing, TablePreprocessing) else None
-    applied = calibration or unchanged(len(learner.classes))
-    model = Exported(deepcopy(learner.predictor()).cpu(), table, applied).eval()
+    task = learner.known_task
+    applied = calibration or unchanged(task.outputs)
+    model = Exported(deepcopy(learner.predictor()).cpu(), table, applied, task).eval()
     trial = trial_inputs(learner)
     facts = describe(learner, list(trial))
     with torch.no_grad():
@@ -129,7 +147,7 @@ def export_model(
     )
     data = encode_model(model, trial, facts)
     difference = float(np.abs(predict(data, trial) - expected).max())
-    if not difference <= TOLERANCE:
+    if not difference <= TOLERANCE * max(1.0, float(np.abs(expected).max())):
         raise FarshoreError(
             f"{file} was not written: its outputs differ from the learner's by {difference:.2g}"
         )
@@ -145,6 +163,7 @@ def describe(learner: Learner, inputs: list[str]) -> dict[str, Any]:
         "domains": [domain["name"] for domain in learner.domains],
         "classes": [str(label) for label in learner.classes or []],
         "inputs": inputs,
+        **learner.known_task.either({}, {"task": learner.known_task.state_dict()}),
     }
     if isinstance(learner.preprocessing, TablePreprocessing):
         known = {
@@ -154,6 +173,10 @@ def describe(learner: Learner, inputs: list[str]) -> dict[str, Any]:
         facts["numbers"] = list(learner.preprocessing.numbers)
         if learner.preprocessing.dates:
             facts["dates"] = learner.preprocessing.dates
+        texts = learner.preprocessing.texts
+        if texts is not None:
+            facts["texts"] = {"columns": texts.columns, "features": texts.names}
+            facts["texts_from"] = "farshore.load(FOLDER).text_features(frame)"
         facts["categories"] = {
             column: {
                 **{value: code for code, value in enumerate(values)},
@@ -178,7 +201,11 @@ def trial_inputs(learner: Learner) -> dict[str, Tensor]:
         counts = torch.tensor([len(known or []) for known in table.categories.values()])
         codes = torch.arange(TRIAL_ROWS)[:, None] % (counts + 2) + MISSING
         inputs = {"numbers": numbers} if len(scalings) else {}
-        return inputs | ({"categories": codes} if len(counts) else {})
+        inputs |= {"categories": codes} if len(counts) else {}
+        if table.texts is not None:
+            width = len(table.texts.names)
+            inputs["texts"] = torch.rand(TRIAL_ROWS, width, generator=generator)
+        return inputs
     assert learner.shape is not None
     if learner.dtype == torch.uint8:
         return {
@@ -238,7 +265,7 @@ def _encode_onnx(model: Exported, trial: dict[str, Tensor], facts: dict[str, Any
             dynamo=True,
             dynamic_shapes=_dynamic_shapes(trial),
             input_names=list(trial),
-            output_names=["probabilities"],
+            output_names=[model.task.either("probabilities", "values")],
             verbose=False,
         )
     assert program is not None

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -36,11 +37,24 @@ class Moments:
     precision: Tensor
     limit: Tensor
 
+    @cached_property
+    def _factor(self) -> Tensor | None:
+        """L with L Lᵀ = Σ⁻¹; None if there is none, in moments that were not made here."""
+        factor, failed = torch.linalg.cholesky_ex(self.precision.double())
+        return None if int(failed) else factor.float()
+
     def distance(self, features: Tensor) -> Tensor:
-        """Mahalanobis distance per dimension, [n]."""
+        """Mahalanobis distance per dimension, [n].
+
+        |(f - μ)ᵀ L|² is a sum of squares, for which single precision is enough: the shrinkage
+        bounds the condition of Σ.
+        """
         # In place: new memory for every intermediate takes longer than the arithmetic.
-        centred = features.double() - self.mean.double()
-        squares = (centred @ self.precision.double()).mul_(centred).sum(dim=1)
+        if self._factor is None:
+            centred = features.double() - self.mean.double()
+            squares = (centred @ self.precision.double()).mul_(centred).sum(dim=1)
+        else:
+            squares = ((features.float() - self.mean) @ self._factor).square_().sum(dim=1).double()
         return squares.clamp_(min=0).div_(len(self.mean)).sqrt_()
 
     def state_dict(self) -> dict[str, Tensor]:
@@ -100,14 +114,11 @@ def nearest_distance(mean: Tensor, sites: Mapping[str, Moments]) -> float:
     return min(float(site.distance(mean[None])[0]) for site in sites.values())
 
 
-def strangeness(
-    learner: Learner, sites: Mapping[str, Moments], inputs: Tensor
-) -> tuple[np.ndarray, list[str]]:
-    """The strangeness of rows as the system takes them, and the nearest site of each."""
+def strangeness(sites: Mapping[str, Moments], features: Tensor) -> tuple[np.ndarray, list[str]]:
+    """The strangeness of rows with these features, and the nearest site of each."""
     names, found = list(sites), []
-    for part in inputs.split(EVALUATION_ROWS):
-        features = learner.system.features(part)
-        scaled = torch.stack([site.distance(features) / site.limit for site in sites.values()])
+    for part in features.split(EVALUATION_ROWS):
+        scaled = torch.stack([site.distance(part) / site.limit for site in sites.values()])
         found.append(scaled.min(dim=0))
     values: np.ndarray = torch.cat([each.values for each in found]).cpu().numpy()
     nearest = torch.cat([each.indices for each in found])

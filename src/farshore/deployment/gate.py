@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from scipy import stats
 
-from ..tasks.scores import auroc, score
+from ..tasks.metrics import METRICS
+from ..tasks.scores import auroc
+from ..tasks.task import Task
 from .held_out import Outputs
 from .unlike import chance_error
 
-# A past site may lose this much, beyond what chance explains, unless --max-drop says otherwise.
-USUAL_DROP = 0.1
 # Without --max-drop, sites with fewer held-out rows are not judged.
 FEWEST_ROWS = 20
 # The probability of refusing a model although no past site lost more than is allowed.
@@ -44,7 +44,7 @@ class Drop:
 
 
 def measure_drops(
-    metric: str, before: Mapping[str, Outputs], after: Mapping[str, Outputs]
+    task: Task, metric: str, before: Mapping[str, Outputs], after: Mapping[str, Outputs]
 ) -> list[Drop]:
     """What each past site has lost on the same held-out rows, the largest certain loss first.
 
@@ -55,21 +55,24 @@ def measure_drops(
     drops = []
     for site, old in before.items():
         new = after[site]
-        was, now = _score(metric, old), _score(metric, new)
+        was, now = _score(task, metric, old), _score(task, metric, new)
         draws = np.random.default_rng(0)
         chosen = draws.integers(0, len(old), (RESAMPLES, len(old)))
-        losses = [_score(metric, old, rows) - _score(metric, new, rows) for rows in chosen]
-        drops.append(Drop(site, was, now, was - now - factor * float(np.std(losses))))
+        sign = 1 if METRICS[metric].higher_is_better else -1
+        losses = [
+            _score(task, metric, old, rows) - _score(task, metric, new, rows) for rows in chosen
+        ]
+        drops.append(Drop(site, was, now, sign * (was - now) - factor * float(np.std(losses))))
     return sorted(drops, key=lambda drop: -drop.certain)
 
 
-def _score(metric: str, outputs: Outputs, rows: np.ndarray | None = None) -> float:
+def _score(task: Task, metric: str, outputs: Outputs, rows: np.ndarray | None = None) -> float:
     assert outputs.logits is not None
     assert outputs.labels is not None
     logits, labels = outputs.logits, outputs.labels
     if rows is not None:
         logits, labels = logits[rows], labels[rows]
-    return score(metric, torch.from_numpy(logits), torch.from_numpy(labels))
+    return task.score(metric, torch.from_numpy(logits), torch.from_numpy(labels))
 
 
 @dataclass(frozen=True)
@@ -146,13 +149,16 @@ class Gate:
     max_drop: float | None
     min_score: float | None
 
-    @property
-    def allowed(self) -> float:
+    def allowed(self, task: Task) -> float:
         """How much a past site may lose."""
-        return USUAL_DROP if self.max_drop is None else self.max_drop
+        return task.usual_drop if self.max_drop is None else self.max_drop
 
     def check_past(
-        self, metric: str, before: Mapping[str, Outputs], after: Mapping[str, Outputs]
+        self,
+        task: Task,
+        metric: str,
+        before: Mapping[str, Outputs],
+        after: Mapping[str, Outputs],
     ) -> str | None:
         """No past site may lose more than is allowed on its held-out rows."""
         fewest = FEWEST_ROWS if self.max_drop is None else 1
@@ -161,14 +167,15 @@ class Gate:
             for name, each in before.items()
             if each.logits is not None and len(each) >= fewest
         }
-        drops = measure_drops(metric, measurable, after)
-        if not drops or drops[0].certain <= self.allowed:
+        drops, allowed = measure_drops(task, metric, measurable, after), self.allowed(task)
+        if not drops or drops[0].certain <= allowed:
             return None
+        fell = "fell" if METRICS[metric].higher_is_better else "rose"
         worst = drops[0]
         return (
-            f"on the held-out rows of {worst.site!r} the {metric} fell from {worst.before:.3f} to "
-            f"{worst.after:.3f}, by more than --max-drop {self.allowed:g} and what chance "
-            "explains (more --memory, fewer --steps or another method may help)"
+            f"on the held-out rows of {worst.site!r} the {metric} {fell} from "
+            f"{worst.before:.3f} to {worst.after:.3f}, by more than --max-drop {allowed:g} and "
+            "what chance explains (more --memory, fewer --steps or another method may help)"
         )
 
     def check_score(self, metric: str, score: float | None) -> str | None:
@@ -177,9 +184,10 @@ class Gate:
             return None
         if score is None:
             return "it has no validation rows to measure --min-score on"
-        if score >= self.min_score:
+        if not METRICS[metric].better(self.min_score, score):
             return None
-        return f"its validation {metric} is {score:.3f}, below --min-score {self.min_score:g}"
+        side = "below" if METRICS[metric].higher_is_better else "above"
+        return f"its validation {metric} is {score:.3f}, {side} --min-score {self.min_score:g}"
 
     def check_agreement(self, new: Agreement | None, known: float) -> str | None:
         """The labels must have something to do with the inputs, as at the known sites."""

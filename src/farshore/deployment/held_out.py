@@ -91,6 +91,8 @@ def outputs_of(learner: Learner, kept: Mapping[str, Tensor]) -> Outputs:
     """What the learner says now about held-out rows."""
     logits = learner.system.logits(as_rows(kept)).double().cpu().numpy()
     labels = kept["labels"].numpy()
+    if not learner.classes:
+        return Outputs(np.ones(len(labels)), np.ones(len(labels), dtype=bool), logits, labels)
     return Outputs(confidences(logits), logits.argmax(axis=1) == labels, logits, labels)
 
 
@@ -117,9 +119,7 @@ def check_held_out(stored: Any, learner: Learner) -> None:
             rows["inputs"], f"held_out.{name}.inputs"
         )
         count = len(rows["inputs"])
-        Like((count,), torch.int64, below=len(learner.classes or [])).check(
-            rows["labels"], f"held_out.{name}.labels"
-        )
+        learner.known_task.label_form(count).check(rows["labels"], f"held_out.{name}.labels")
         if not 1 <= count <= MOST_ROWS:
             raise FormError(f"held_out.{name} has {count} rows, not from 1 to {MOST_ROWS}")
 

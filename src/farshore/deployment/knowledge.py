@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,13 +12,14 @@ import torch
 from torch import Tensor
 
 from ..data.domain import Rows
+from ..data.separation import as_numbers
 from ..learner.learner import Learner
-from ..tasks.calibration import confidences, probabilities
+from ..results.expectation import FEWEST_SITES, RowSets, quantiles, row_sets
+from ..tasks.calibration import confidences
 from . import verdict as verdicts
-from .estimate import AccuracyEstimate, Arrival, NoEstimate, Signals, estimate, read_signals
-from .familiarity import Moments, Neighbours, known_sites, nearest_distance, past_rows, strangeness
+from .arrive import SCORES, Arrival, Nothing, row_scores, see, too_few
+from .familiarity import Moments, Neighbours, known_sites, past_rows, strangeness
 from .held_out import Outputs, Reliability, common_temperature, outputs_of
-from .unlike import as_numbers
 
 # Rows per site, and columns, at which the influence of inputs on the predictions is measured.
 INFLUENCE_ROWS = 50
@@ -45,7 +46,7 @@ class Knowledge:
     @cached_property
     def temperature(self) -> float:
         """The temperature that fits the held-out rows; 1 without rows."""
-        return common_temperature(self.outputs)
+        return self.learner.known_task.tempered(lambda: common_temperature(self.outputs))
 
     @cached_property
     def sites(self) -> dict[str, Moments]:
@@ -55,50 +56,61 @@ class Knowledge:
     @property
     def arrivals(self) -> list[Arrival]:
         """Every site that was measured before it was learned."""
-        found = []
-        for facts in self.facts.values():
-            numbers = facts["arrival"]
-            if numbers:
-                shown = {name: numbers[name] for name in ("confidence", "atc", "distance")}
-                signals = Signals(int(numbers["rows"]), **shown)
-                found.append(Arrival(signals, numbers["accuracy"], int(numbers["known"])))
-        return found
+        found = [Arrival.recorded(facts) for facts in self.facts.values()]
+        return [arrival for arrival in found if arrival is not None]
 
     @property
-    def accuracy(self) -> float | None:
-        """The mean accuracy over the sites' held-out rows."""
-        means = [float(each.correct.mean()) for each in self.outputs.values() if len(each)]
-        return float(np.mean(means)) if means else None
+    def measured(self) -> list[Mapping[str, float]]:
+        """The same where labels are numbers: those of a model of several sites, if enough."""
+        found = [each["arrival"] for each in self.facts.values() if "error" in each["arrival"]]
+        later = [each for each in found if each["known"] > 1]
+        return later if len(later) >= FEWEST_SITES else found
+
+    @property
+    def enough(self) -> bool:
+        """Whether enough sites were measured for intervals."""
+        return len(self.measured) >= FEWEST_SITES
+
+    def row_intervals(self) -> RowSets | Nothing:
+        """How far labels may be from predictions, or why nothing is known."""
+        sites = self.measured
+        scores = [[each[name] for name in SCORES] for each in sites]
+        found = row_sets(scores, [int(each["rows"]) for each in sites])
+        return found if found is not None else Nothing(too_few(len(sites)))
 
     def logits(self, inputs: Tensor) -> np.ndarray:
         """The learner's own logits, without a calibration."""
-        index = torch.arange(len(inputs))
-        outputs = self.learner.system.logits(Rows(inputs, torch.zeros_like(index), index))
+        outputs = self.learner.system.logits(Rows.unlabelled(inputs))
         return outputs.double().cpu().numpy()
 
-    def signals(self, inputs: Tensor, logits: np.ndarray) -> Signals:
-        """What can be seen of a site without labels."""
-        distance = 0.0
-        if self.sites:
-            features = self.learner.system.features(inputs).double()
-            distance = nearest_distance(features.mean(dim=0), self.sites)
-        return read_signals(logits, distance, self.outputs, self.temperature)
+    def see(self, inputs: Tensor) -> Arrival:
+        """What is seen of a site without labels."""
+        return see(self.logits(inputs), self.outputs, self.temperature)
 
     def arrival(self, inputs: Tensor, labels: list[str]) -> dict[str, float]:
         """Measure a labelled site before it is learned. Its labels may be new to the learner."""
         logits = self.logits(inputs)
-        signals = self.signals(inputs, logits)
-        classes = np.array([str(label) for label in self.learner.classes or []], dtype=object)
-        predicted = classes[logits.argmax(axis=1)]
-        accuracy = float((predicted == np.array(labels, dtype=object)).mean())
-        return {
-            "rows": float(signals.rows),
-            "known": float(len(self.learner.domains)),
-            "accuracy": accuracy,
-            **signals.plain(),
-        }
+        if not self.learner.classes:
+            task, outputs = self.learner.known_task, torch.from_numpy(logits)
+            true_values = task.encoded(labels, domain="DATA")
+            ends = quantiles(task.row_scores(outputs, true_values))
+            return {
+                "rows": float(len(labels)),
+                "known": float(len(self.learner.domains)),
+                "error": task.score("mae", outputs, true_values),
+                **dict(zip(SCORES, ends, strict=True)),
+            }
+        numbers = {str(label): n for n, label in enumerate(self.learner.classes or [])}
+        true = np.array([numbers.get(label, -1) for label in labels])
+        found = replace(
+            see(logits, self.outputs, self.temperature),
+            accuracy=float((logits.argmax(axis=1) == true).mean()),
+            known=len(self.learner.domains),
+            row_scores=row_scores(logits, true),
+        )
+        return found.plain()
 
-    def strangeness(self, inputs: Tensor) -> tuple[np.ndarray, list[str]] | None:
+    def strangeness(self, inputs: Tensor, features: Tensor) -> tuple[np.ndarray, list[str]] | None:
         """The strangeness of each row, and its nearest site; None if nothing is known.
 
         The larger of the distance of its features from the nearest site's and of its inputs from
@@ -106,7 +118,7 @@ class Knowledge:
         """
         if not self.sites:
             return None
-        values, nearest = strangeness(self.learner, self.sites, inputs)
+        values, nearest = strangeness(self.sites, features)
         if self.neighbours is not None:
             values = np.maximum(values, self.neighbours.strangeness(np.asarray(inputs)))
         return values, nearest
@@ -121,11 +133,13 @@ class Knowledge:
         if here.rows < verdicts.FEWEST_ROWS:
             note = f"fewer than {verdicts.FEWEST_ROWS} rows: the site cannot be judged as a whole"
             return verdicts.SiteVerdict(here.rows, missing, unknown, tuple(reasons), (note,))
-        confidence = verdicts.judge_confidence(
-            confidences(self.logits(inputs) / self.temperature),
-            {name: each.confidences(self.temperature) for name, each in self.outputs.items()},
-            [arrival.signals.confidence for arrival in self.arrivals],
-        )
+        confidence = None
+        if self.learner.classes:
+            confidence = verdicts.judge_confidence(
+                confidences(self.logits(inputs) / self.temperature),
+                {name: each.confidences(self.temperature) for name, each in self.outputs.items()},
+                [arrival.confidence for arrival in self.arrivals],
+            )
         rows = np.asarray(inputs)
         p_value, area = verdicts.judge_separation(
             rows, self.kept, self.relevant, self.areas, self.learner.seed
@@ -157,6 +171,11 @@ class Knowledge:
             neighbours=neighbours.range if neighbours is not None else None,
         )
 
+    def _said(self, inputs: np.ndarray) -> np.ndarray:
+        """Probabilities, or values, as an array."""
+        logits = torch.from_numpy(self.logits(torch.from_numpy(inputs)))
+        return np.asarray(self.learner.known_task.shown(logits))
+
     @cached_property
     def relevant(self) -> np.ndarray:
         """Which inputs count for the predictions; of images, all parts do."""
@@ -165,7 +184,7 @@ class Knowledge:
             width = as_numbers(rows[0][:1]).shape[1] if rows else 1
             return np.ones(width, dtype=bool)
         return verdicts.influences(
-            lambda inputs: probabilities(self.logits(torch.from_numpy(inputs))),
+            self._said,
             np.concatenate(rows),
             self.learner.seed,
         )
@@ -181,13 +200,6 @@ class Knowledge:
         if not self.kept or next(iter(self.kept.values())).ndim != 2:
             return None
         return Neighbours.of(self.kept, self.relevant)
-
-    def estimate(
-        self, inputs: Tensor, verdict: verdicts.SiteVerdict
-    ) -> AccuracyEstimate | NoEstimate:
-        """The accuracy to expect at the site that was judged."""
-        signals = self.signals(inputs, self.logits(inputs))
-        return estimate(signals, self.arrivals, verdict.reasons)
 
     def _features_last(self) -> bool:
         """Whether the sites' features are those of the current weights."""

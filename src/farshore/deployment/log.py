@@ -20,6 +20,8 @@ from ..base.forms import ListOf, MapOf, Maybe, check_form
 
 # How a forgotten site is named in the log, with the checksum of its name.
 FORGOTTEN = "forgotten site"
+# The first entry of models that began with a template.
+TEMPLATE = "made a template"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ folder then contains the old model or the new one, and the same command finishes
 from __future__ import annotations
 
 import hashlib
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,23 +25,38 @@ import torch
 from torch import Tensor
 
 from .. import __version__
-from ..base.state import load_parts, remove_obsolete, save_state
+from ..base.manifest import remove_obsolete
+from ..base.state import load_parts, save_state
 from ..data.domain import Domain, Rows
 from ..data.preprocessing import Preprocessing
 from ..data.splits import divide_rows, split_seed
 from ..data.tables.columns import sort_classes
-from ..data.tables.convert import as_weights, encode_labels
+from ..data.tables.convert import as_weights
 from ..data.tables.frames import learn_columns
 from ..data.tables.read_table import TextForm
 from ..data.tables.table import TablePreprocessing
 from ..errors import FarshoreError, StateError
 from ..learner.learner import Learner
 from ..learner.loading import from_state_dict
+from ..networks.pretrained.own_module import is_own_module
 from ..observer import Observer
-from ..tasks.calibration import Calibration, probabilities
+from ..results.expectation import RowSets, expect_in
+from ..results.sequence import Picks
+from ..tasks.calibration import Calibration, confidences, probabilities
+from ..tasks.labels import first_site_task
+from ..tasks.metrics import METRICS, in_unit
 from ..training.checkpoints import Checkpoints
-from .calibrate import Calibrated
-from .estimate import AccuracyEstimate, NoEstimate
+from .arrive import (
+    FIRST_LABELS,
+    Action,
+    Arrived,
+    Labelled,
+    NumbersArrived,
+    advise,
+    expected_accuracy,
+    sets_of_rows,
+)
+from .calibrate import Calibrated, CalibratedNumbers
 from .familiarity import moments, past_rows
 from .gate import Agreement, Gate, agreement, is_unclear, quick_agreement
 from .held_out import MOST_ROWS, Outputs, Reliability, as_rows, choose
@@ -48,13 +64,16 @@ from .knowledge import Knowledge
 from .log import LogEntry, log_state, read_log
 from .record import check_record
 from .site import Columns, Sample, Site, read_chunks, read_site
-from .verdict import SiteProfile, SiteVerdict, profile
+from .summary import summary
+from .verdict import SiteProfile, profile
 
 CHECKPOINT = "checkpoint"
 # Name of the record of sites. It has its own files, which `Learner.save` does not touch.
 RECORD = "sites"
 # The change log is a part of its own: it survives `undo`.
 LOG = "log"
+# Rows to label are drawn to show an accuracy that is this much below the mean confidence.
+BELOW = 0.1
 # Rows that are predicted at a time, and judged as a site: fewer if a row has many features.
 CHUNK_ROWS, FEWEST_CHUNK_ROWS, CHUNK_VALUES = 1 << 16, 1000, 1 << 23
 
@@ -77,6 +96,7 @@ class Learned:
     # All sites of the model in the order in which they were learned, and the score's name.
     order: list[str]
     metric: str
+    unit: str = ""
 
 
 class Model:
@@ -153,8 +173,15 @@ class Model:
             self.learner.state_dict(),
             kind="learner",
             records={RECORD: record, LOG: log_state(self.log)},
+            summary=summary(self) if self._is_readable else None,
             keep_previous=keep_previous,
         )
+
+    @property
+    def _is_readable(self) -> bool:
+        """Whether no code has to be named for reading the model, as for an own backbone."""
+        network = self.learner.backbone.network
+        return isinstance(network, str) and not is_own_module(network)
 
     def drop(self, name: str) -> None:
         """Delete the record of a site, and remember only that it is forgotten."""
@@ -187,7 +214,7 @@ class Model:
         facts = self.sites[name]
         scores, before, after = (dict(facts[key]) for key in ("scores", "before", "after"))
         found = (name, created, int(facts["rows"]), scores, before, after, notes)
-        return Learned(*found, self.order, self.learner.metric)
+        return Learned(*found, self.order, self.learner.metric, self.columns.unit or "")
 
     def note_learned(self, name: str, decided: Mapping[str, Any]) -> None:
         """Add to the log that a site was learned."""
@@ -209,7 +236,12 @@ class Model:
             )
         )
 
-    def note_calibrated(self, done: Calibrated) -> None:
+    def uses(self, done: Calibrated | CalibratedNumbers) -> bool:
+        """Whether these outputs are what the model puts out already."""
+        spread = (self.calibration or {}).get("spread", 1.0)
+        return self.applied == done.calibration and spread == getattr(done, "spread", 1.0)
+
+    def note_calibrated(self, done: Calibrated | CalibratedNumbers) -> None:
         """Use a calibration from now on, and add it to the log."""
         when = datetime.now(UTC).isoformat(timespec="seconds")
         temperature, offsets = done.calibration.temperature, list(done.calibration.offsets)
@@ -220,6 +252,8 @@ class Model:
             "labelled": True,
             "when": when,
         }
+        if isinstance(done, CalibratedNumbers):
+            self.calibration["spread"] = done.spread
         shown = ", ".join(f"{value:.3g}" for value in offsets)
         self.log.append(
             LogEntry(
@@ -233,9 +267,19 @@ class Model:
         )
 
     @property
+    def numbers(self) -> bool:
+        """Whether labels are numbers."""
+        return self.learner.task is not None and self.learner.task.either(False, True)
+
+    @property
     def started(self) -> bool:
         """Whether a site was ever learned; until then no setting is fixed."""
         return self.learner.shape is not None
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing of a site is in the weights: of a template, or after `forget`."""
+        return not self.started or (not self.order and self.learner.system.forgets_exactly)
 
     # ---- prediction ------------------------------------------------------------------------------
 
@@ -269,7 +313,7 @@ class Model:
     def _reading(
         self, data: str | Path, label: str | None
     ) -> tuple[str | Path, Columns, Preprocessing | None]:
-        if not self.started:
+        if self.empty:
             raise FarshoreError(
                 f"{self.folder} has not learned a site yet: type `farshore learn {self.folder} "
                 "DATA --label COLUMN --name NAME`"
@@ -294,11 +338,11 @@ class Model:
 
     def logits(self, site: Site) -> np.ndarray:
         """The logits of a site's rows, calibrated if the model is."""
-        return self._logits(self.inputs(site))
+        return self._calibrated(self.learner.logits(self.inputs(site)))
 
-    def _logits(self, inputs: Tensor) -> np.ndarray:
-        logits = self.learner.logits(inputs).double().cpu().numpy()
-        return self.applied.apply(logits) if self.applied is not None else logits
+    def _calibrated(self, logits: Tensor) -> np.ndarray:
+        values: np.ndarray = logits.double().cpu().numpy()
+        return self.applied.apply(values) if self.applied is not None else values
 
     @property
     def applied(self) -> Calibration | None:
@@ -311,17 +355,10 @@ class Model:
     def predict(self, site: Site) -> pd.DataFrame:
         """One line per row: label, probabilities, strangeness, nearest site, unknown categories."""
         inputs = self.inputs(site)
-        shares = probabilities(self._logits(inputs)).astype(np.float32)
-        classes = [str(label) for label in self.learner.classes or []]
-        table = pd.DataFrame(
-            {
-                "row": site.names,
-                "prediction": np.asarray(classes, dtype=object)[shares.argmax(axis=1)],
-            }
-        )
-        for index, label in enumerate(classes):
-            table[f"p({label})"] = shares[:, index]
-        strange = self.knowledge.strangeness(self.learner.backbone.inside(inputs))
+        logits, features = self.learner.logits_and_features(inputs)
+        said = self.learner.known_task.either(self._classes, self._numbers)
+        table = said(site.names, self._calibrated(logits))
+        strange = self.knowledge.strangeness(self.learner.backbone.inside(inputs), features)
         if strange is not None:
             table["strangeness"], table["nearest"] = strange
         if isinstance(self.learner.preprocessing, TablePreprocessing):
@@ -329,21 +366,114 @@ class Model:
             table["unknown"] = self.learner.preprocessing.unknown(site.inputs)
         return table
 
+    def _classes(self, names: list[str], logits: np.ndarray) -> pd.DataFrame:
+        """The class of each row, and the probability of each class."""
+        shares = probabilities(logits).astype(np.float32)
+        classes = [str(label) for label in self.learner.classes or []]
+        chosen = np.asarray(classes, dtype=object)[shares.argmax(axis=1)]
+        table = pd.DataFrame({"row": names, "prediction": chosen})
+        for index, label in enumerate(classes):
+            table[f"p({label})"] = shares[:, index]
+        return table
+
+    def _numbers(self, names: list[str], outputs: np.ndarray) -> pd.DataFrame:
+        """The value of each row, and its interval if enough sites were measured."""
+        task, found = self.learner.known_task, torch.from_numpy(outputs)
+        table = pd.DataFrame({"row": names, "prediction": task.predictions(found)})
+        sets = self.knowledge.row_intervals()
+        if isinstance(sets, RowSets):
+            most = sets.most * float((self.calibration or {}).get("spread", 1.0))
+            ends = task.between(found, most)
+            assert ends is not None
+            table["low"], table["high"] = (each[:, 0] for each in ends)
+        return table
+
     def outputs(self, site: Site) -> tuple[Tensor, Tensor]:
-        """Logits and class indices of a labelled site."""
+        """Logits and labels of a labelled site, as the network sees them."""
         assert site.labels is not None
         first = int(site.names[0]) if isinstance(site.inputs, pd.DataFrame) else 0
-        classes = self.learner.classes or []
-        labels = encode_labels(site.labels, classes, domain="DATA", first=first)
+        labels = self.learner.known_task.encoded(site.labels, domain="DATA", first=first)
         return torch.from_numpy(self.logits(site)), labels
 
-    def judge(self, site: Site) -> tuple[SiteVerdict, AccuracyEstimate | NoEstimate]:
-        """The verdict on a site without labels, and the accuracy to expect there."""
+    def judge(
+        self,
+        site: Site,
+        data: str | Path = "DATA",
+        *,
+        at_least: float | None = None,
+        labelled: Labelled | None = None,
+    ) -> Arrived:
+        """Judge a site: the verdict, what to expect, and what to do.
+
+        at_least: the accuracy that is needed; by default that of the last --min-score, if any.
+        labelled: what the labels of some rows show.
+        """
         inputs, knowledge = self.inputs(site), self.knowledge
+        if not self.learner.classes:
+            raise FarshoreError(
+                "the advice is for labels that are classes: for a number, `farshore predict` says "
+                "what error to expect"
+            )
         here = self.profile(site, inputs)
         inputs = self.learner.backbone.inside(inputs)
-        verdict = knowledge.verdict(inputs, here)
-        return verdict, knowledge.estimate(inputs, verdict)
+        verdict, seen = knowledge.verdict(inputs, here), knowledge.see(inputs)
+        arrivals, alarm = knowledge.arrivals, verdict.reasons
+        expected = expected_accuracy(seen, arrivals, alarm)
+        advice = advise(
+            alarm=alarm,
+            expected=expected,
+            labelled=labelled,
+            arrivals=arrivals,
+            asked=self.promised if at_least is None else at_least,
+            learned=self._gains,
+            design=self.label_design(site),
+            commands=self._commands(data),
+        )
+        sets = sets_of_rows(arrivals, alarm, calibrated=self.calibration is not None)
+        return Arrived(verdict, seen, expected, sets, labelled, advice)
+
+    def judge_numbers(self, site: Site) -> NumbersArrived:
+        """Judge a site whose labels are numbers: the verdict and the error to expect."""
+        inputs, knowledge, metric = self.inputs(site), self.knowledge, METRICS["mae"]
+        here = self.profile(site, inputs)
+        verdict = knowledge.verdict(self.learner.backbone.inside(inputs), here)
+        sites = knowledge.measured
+        errors = {str(n): [each["error"]] for n, each in enumerate(sites)}
+        rows = {str(n): int(each["rows"]) for n, each in enumerate(sites)}
+        return NumbersArrived(
+            verdict,
+            expect_in(metric, errors, rows),
+            knowledge.row_intervals(),
+            in_unit(metric, self.columns.unit or ""),
+        )
+
+    def label_design(self, site: Site) -> Picks:
+        """How rows to label are drawn; it does not depend on what is asked for by --at-least."""
+        scale = self.knowledge.temperature if self.applied is None else 1.0
+        confidence = confidences(self.logits(site) / scale)
+        return Picks.of(confidence, max(0.05, float(confidence.mean()) - BELOW))
+
+    @property
+    def _gains(self) -> list[float]:
+        """What learning each site has gained there: held-out rows after, all rows before."""
+        if self.learner.metric != "accuracy":
+            return []
+        return [
+            facts["scores"]["validation"] - facts["arrival"]["accuracy"]
+            for facts in self.sites.values()
+            if facts["arrival"] and "validation" in facts["scores"]
+        ]
+
+    def _commands(self, data: str | Path) -> dict[Action, str]:
+        """What to type for each action at a site with these data."""
+        model, rows = shlex.quote(str(self.folder)), shlex.quote(str(data))
+        return {
+            Action.DEPLOY: f"farshore predict {model} {rows} -o predictions.csv",
+            Action.LABEL: f"farshore arrive {model} {rows} --label-budget {FIRST_LABELS}",
+            Action.CALIBRATE: f"farshore calibrate {model} LABELLED_ROWS",
+            Action.LEARN: f"farshore learn {model} LABELLED_SITE --name NAME",
+            Action.NOT: "",
+        }
 
     def profile(self, site: Site, inputs: Tensor) -> SiteProfile:
         """What can be seen of a site's rows, and of its inputs of the network, as a whole."""
@@ -354,15 +484,16 @@ class Model:
             assert isinstance(site.inputs, pd.DataFrame)
             marked = self.learner.preprocessing.unknown(site.inputs)
             unknown = float(np.mean([text != "" for text in marked]))
+            inputs = self.learner.preprocessing.summed(inputs)
         return profile(inputs, missing, unknown)
 
     @property
     def promised(self) -> float | None:
-        """The accuracy asked for by the last --min-score, else the mean over held-out rows."""
+        """The accuracy asked for by the last --min-score, if any was."""
         last = self.sites.get(self.order[-1], {}) if self.order else {}
-        if last.get("promised") is not None and self.learner.metric == "accuracy":
-            return float(last["promised"])
-        return self.knowledge.accuracy
+        if last.get("promised") is None or self.learner.metric != "accuracy":
+            return None
+        return float(last["promised"])
 
     def measurable(self) -> dict[str, Rows]:
         """Rows to measure the model on, by site: held-out ones, or else those in the memory.
@@ -399,9 +530,14 @@ class Model:
         if new_classes and learner.classes is not None:
             known = set(map(str, learner.classes))
             learner.grow(sort_classes([label for label in site.labels if label not in known]))
-        classes = list(learner.classes or sort_classes(site.labels))
-        labels = encode_labels(site.labels, classes, domain=name)
-        train, held_out = self._split(site, name, labels, validation)
+        train, held_out = self._split(site, name, validation)
+        before = learner.task
+        task = before or first_site_task(
+            site.task, site.labels, train.numpy(), columns.label_options
+        )
+        if before is None:
+            site.notes += task.announced()
+        labels = task.encoded(site.labels, domain=name)
         preprocessing: Preprocessing | None
         if isinstance(site.inputs, pd.DataFrame):
             preprocessing = learn_columns(site.inputs, train, site.preprocessing)
@@ -409,19 +545,21 @@ class Model:
         else:
             preprocessing, inputs = site.preprocessing, site.inputs
         weights = as_weights(site.weights, len(site), where="--weight")
+        learner.suit(preprocessing)
         domain = learner.backbone.prepared(Domain(name, inputs, labels, train, held_out, weights))
-        learner.learn_domain(domain, steps=steps, classes=classes, checkpoints=checkpoints)
+        learner.learn_domain(domain, steps=steps, task=task, checkpoints=checkpoints)
         learner.preprocessing = preprocessing
-        self.columns = columns
+        if before is not None:
+            learner.task = task.after(domain.labels[domain.train])
+        self.columns = columns.model_copy(update={"task": task.either(columns.task, task.name)})
         self._keep(domain)
         self.__dict__.pop("knowledge", None)
         self.calibration = None  # it was fitted to the outputs of other weights
-        counts = torch.bincount(labels, minlength=len(classes)).tolist()
         self.sites[name] = {
             "when": datetime.now(UTC).isoformat(timespec="seconds"),
             "rows": len(site),
             "versions": {"farshore": __version__, "torch": str(torch.__version__)},
-            "classes": {str(label): count for label, count in zip(classes, counts, strict=True)},
+            "classes": dict(zip(map(str, task.classes), task.tally(labels).tolist(), strict=False)),
             "profile": self.profile(site, self.inputs(site)).plain(),
         }
         self.forgotten = [mark for mark in self.forgotten if mark != checksum(name)]
@@ -443,7 +581,7 @@ class Model:
                 learner.system.features(inputs[part]) for part in (domain.train, domain.validation)
             ]
             self.moments[domain.name] = moments(features[0], features[1]).state_dict()
-        if len(rows):
+        if len(rows) and learner.classes:
             logits, labels = (each.cpu().numpy() for each in learner.outputs(rows))
             chosen = slice(0, MOST_ROWS)
             table = Reliability.of(logits[chosen].astype(float), labels[chosen])
@@ -452,7 +590,7 @@ class Model:
     def agreement_with(self, domain: Domain) -> Agreement | None:
         """How far the predictions on a domain's validation rows agree with the labels."""
         rows = domain.split("validation")
-        if not len(rows):
+        if not len(rows) or not self.learner.classes:
             return None
         logits, labels = (each.cpu().numpy() for each in self.learner.outputs(rows))
         return agreement(logits, labels)
@@ -466,7 +604,9 @@ class Model:
     ) -> str | None:
         """Why a new model may not replace the old one, which said `before`; None if it may."""
         return (
-            gate.check_past(self.learner.metric, before, self.knowledge.outputs)
+            gate.check_past(
+                self.learner.known_task, self.learner.metric, before, self.knowledge.outputs
+            )
             or gate.check_score(self.learner.metric, scores.get("validation"))
             or self.check_labels(gate, domain)
         )
@@ -487,12 +627,16 @@ class Model:
             own = quick_agreement(np.asarray(domain.inputs), domain.labels.numpy(), seed)
         return gate.check_agreement(own, usual)
 
-    def _split(self, site: Site, name: str, labels: Tensor, share: float) -> tuple[Tensor, Tensor]:
+    def _split(self, site: Site, name: str, share: float) -> tuple[Tensor, Tensor]:
         """Divide rows at random, or by time and groups, which are stored as checksums."""
         seed = split_seed(self.learner.seed, name)
         if (site.times is None and site.groups is None) or share == 0:
             divided = Domain.divided(
-                name, torch.empty(len(site), 0), labels, validation=float(share), seed=seed
+                name,
+                torch.empty(len(site), 0),
+                torch.zeros(len(site), dtype=torch.long),
+                validation=float(share),
+                seed=seed,
             )
             return divided.train, divided.validation
         groups = None

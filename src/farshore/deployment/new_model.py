@@ -17,7 +17,8 @@ from ..methods import DEFAULT_METHOD
 from ..networks.build import settle_network
 from ..observer import Observer
 from ..settings import MethodSettings, RunSettings, divide
-from .site import Site, usual_metric
+from ..tasks.labels import usual_metric
+from .site import Site
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,8 @@ class NewModel:
     classes: Sequence[str] | None = None
     seed: int | None = None
     metric: str | None = None
+    # A folder that says all of this, and the columns with their scales: see `template`.
+    template: Path | None = None
 
     def make(self, site: Site, *, device: str, observer: Observer | None) -> Learner:
         """Create an untrained learner for a site like this one."""
@@ -44,12 +47,16 @@ class NewModel:
             network_settings=self.network_settings,
             classes=self.classes,
             seed=self.seed if self.seed is not None else 0,
-            metric=self.metric or usual_metric(site),
+            metric=self.metric_for(site),
             # Later sites may have other weights, even if those of the first one are all equal.
             weighted=True if site.weights is not None else None,
             device=device,
             observer=observer,
         )
+
+    def metric_for(self, site: Site) -> str:
+        """The named metric, or the usual one for labels like those of this site."""
+        return self.metric or usual_metric(site.task, site.labels or ())
 
     def chosen_network(self, *, images: bool) -> str:
         """The network: the named one, or the usual one for a table or for images."""

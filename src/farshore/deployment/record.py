@@ -11,13 +11,16 @@ import torch
 from ..base.forms import NAMES, FormError, Like, ListOf, MapOf, Maybe, check_form, check_keys
 from ..learner.learner import Learner
 from ..tasks.calibration import TEMPERATURES
+from .arrive import SCORES
 from .held_out import check_held_out, check_reliability
 
 KEYS = (
     *("columns", "sites", "sides", "moments", "held_out", "reliability", "calibration"),
     "forgotten",
 )
-ARRIVAL = dict.fromkeys(("rows", "known", "accuracy", "confidence", "atc", "distance"), 0.0)
+# What a measured site has; models of older versions have other numbers beside.
+ARRIVAL = dict.fromkeys(("rows", "known", "accuracy", "confidence"), 0.0)
+BESIDE = ("looks", "atc", "distance", *SCORES)
 PROFILE = dict.fromkeys(("rows", "missing", "unknown", "varying"), 0.0)
 FACTS: dict[str, Any] = {
     **{"when": "", "rows": 0, "versions": MapOf(""), "command": "", "profile": PROFILE},
@@ -49,25 +52,41 @@ def check_record(record: Mapping[str, Any], learner: Learner) -> None:
 
 
 def _check_facts(facts: Mapping[str, Any], where: str) -> None:
-    if facts["arrival"]:
-        check_form(facts["arrival"], ARRIVAL, f"{where}.arrival")
+    if "error" in facts["arrival"]:
+        names = ("rows", "known", "error", *SCORES)
+        check_form(facts["arrival"], dict.fromkeys(names, 0.0), f"{where}.arrival")
+        _check_quantiles(facts["arrival"], where)
+    elif facts["arrival"]:
+        numbers = {name: 0.0 for name in BESIDE if name in facts["arrival"]}
+        check_form(facts["arrival"], ARRIVAL | numbers, f"{where}.arrival")
+        _check_quantiles(facts["arrival"], where)
     for part in ("arrival", "profile", "classes"):
         for name, value in facts[part].items():
             if not 0 <= value <= LARGEST:
                 raise FormError(f"{where}.{part}.{name} is {value}, which no site has")
-    for name in ("accuracy", "confidence", "atc"):
+    shares = ("accuracy", "confidence", "looks", *SCORES)
+    for name in shares if "error" not in facts["arrival"] else ():
         if not facts["arrival"].get(name, 0) <= 1:
             raise FormError(f"{where}.arrival.{name} is not a share")
 
 
+def _check_quantiles(arrival: Mapping[str, float], where: str) -> None:
+    scores = [arrival[name] for name in SCORES if name in arrival]
+    if len(scores) not in (0, len(SCORES)) or scores != sorted(scores):
+        raise FormError(f"{where}.arrival has row scores that are no quantiles")
+
+
 def _check_calibration(stored: Any, learner: Learner) -> None:
-    check_form(stored, Maybe(CALIBRATION), "calibration")
+    spread = {"spread": 0.0} if stored is not None and "spread" in stored else {}
+    check_form(stored, Maybe(CALIBRATION | spread), "calibration")
     if stored is None:
         return
+    if not 0 < stored.get("spread", 1.0) <= LARGEST:
+        raise FormError("calibration.spread is not a positive number")
     low, high = TEMPERATURES
     if not 0.99 * low <= stored["temperature"] <= 1.01 * high:
         raise FormError(f"calibration.temperature is not from {low} to {high}")
-    if len(stored["offsets"]) != len(learner.classes or []):
+    if len(stored["offsets"]) != learner.known_task.outputs:
         raise FormError("calibration.offsets are not those of the classes")
     if any(abs(offset) > 100 for offset in stored["offsets"]):
         raise FormError("calibration.offsets are too large")

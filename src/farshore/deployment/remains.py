@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from ..data.tables.table import TablePreprocessing
 from .familiarity import past_rows
+from .log import TEMPLATE
 from .model import Model
 
 
 def what_is_stored(model: Model) -> list[str]:
     """Everything that comes from the rows of sites."""
     learner = model.learner
+    if model.started and model.empty:
+        return _of_the_first(model)
     past = past_rows(learner)
     lines = ["weights that were trained on the rows of all sites"]
     if learner.shape is not None and learner.system.forgets_exactly:
@@ -51,6 +54,13 @@ def what_remains(model: Model) -> list[str]:
 
 
 def _of_the_first(model: Model) -> list[str]:
-    if isinstance(model.learner.preprocessing, TablePreprocessing):
-        return ["the scales and categories of the columns, which are those of the first site"]
-    return []
+    table = model.learner.preprocessing
+    if not isinstance(table, TablePreprocessing):
+        return []
+    agreed = any(entry.action == TEMPLATE for entry in model.log)
+    first = "template" if agreed else "first site"
+    lines = [f"the scales and categories of the columns, which are those of the {first}"]
+    if table.texts is not None:
+        names = ", ".join(table.texts.columns)
+        lines.append(f"no text of the columns {names}; {table.texts.features.stored}")
+    return lines

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -22,15 +21,19 @@ from ..data.tables import columns as table_columns
 from ..data.tables.read_table import TextForm
 from ..data.tables.read_table import read_chunks as read_table_chunks
 from ..data.tables.table import TablePreprocessing, check_columns, listed
+from ..data.text.columns import divide_names
 from ..errors import FarshoreError, unknown
+from ..tasks.labels import LabelOptions, read_site_labels
+from ..tasks.task import TaskName
 
 SIZE = 32
-# The share of the rows below which a class is rare.
-RARE = 0.05
 
 
 class Columns(BaseModel):
-    """The columns of a table that are not inputs. A model stores those of its first site."""
+    """The columns of a table that are not inputs, and how the label is read.
+
+    A model stores those of its first site.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -41,6 +44,17 @@ class Columns(BaseModel):
     weight: str | None = None
     drop: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
+    task: TaskName | None = None
+    log_label: bool = False
+    unit: str | None = None
+
+    @property
+    def label_options(self) -> LabelOptions:
+        """How the label is read."""
+        names = [self.label] if self.label is not None else []
+        kind = self.task or "auto"
+        return LabelOptions(names, kind, log=self.log_label, unit=self.unit or "")
 
     def or_else(self, known: Columns) -> Columns:
         """These columns, with those of `known` where nothing is given."""
@@ -59,6 +73,7 @@ class Site:
     weights: np.ndarray | None = None
     preprocessing: Preprocessing | None = None
     notes: list[str] = field(default_factory=list)
+    task: TaskName = "classification"
 
     def __len__(self) -> int:
         return len(self.names)
@@ -102,7 +117,7 @@ class Sample:
         site = with_differences(self._site)
         if len(site) < self.rows:
             site.notes.append(
-                "note: the site as a whole (verdict, estimate, notes on columns) is measured on "
+                "note: the site as a whole (verdict, expectation, notes on columns) is measured on "
                 f"{len(site):,} of its {self.rows:,} rows, drawn at random"
             )
         return site
@@ -169,17 +184,11 @@ def read_chunks(
             f"{path} is a file, but this model was created with images: give a folder class/file"
         )
     roles = {*filter(None, (columns.label, columns.time, columns.group))}
-    roles |= {*columns.categories, *columns.drop}
+    roles |= {*columns.categories, *columns.text, *columns.drop}
     if isinstance(known, TablePreprocessing):
-        roles |= set(known.categories)
+        roles |= {*known.categories, *(known.texts.columns if known.texts else ())}
     for frame in read_table_chunks(path, roles, form, rows):
         yield _as_site(frame, path, columns, known, labelled=labelled)
-
-
-def usual_metric(site: Site) -> str:
-    """Macro F1 if a class is so rare that it hardly counts in an accuracy, otherwise accuracy."""
-    counts = Counter(site.labels or ())
-    return "macro_f1" if counts and min(counts.values()) < RARE * len(site) else "accuracy"
 
 
 def _as_site(
@@ -197,10 +206,17 @@ def _as_site(
                 f"--label is not given: name the column of {path.name} with the class, one of "
                 f"{listed(frame.columns)}"
             )
-        labels = table_columns.need_texts(frame, columns.label, "--label")
-        if frame.index[0] == 0:  # a later chunk may be short, and have few rows per class
-            table_columns.check_class_labels(labels, columns.label)
-        site.labels = labels.tolist()
+        labels = table_columns.need_texts(frame, columns.label, "--label", missing=True)
+        options = columns.label_options
+        if known is not None and columns.task is None:
+            options = replace(options, task="classification")
+        # A later chunk may be short, and have few rows per class.
+        site.task, kept, notes = read_site_labels(
+            labels, options, frame.index, first=frame.index[0] == 0
+        )
+        frame = frame[kept]
+        site.names, site.notes = [str(row) for row in frame.index], [*site.notes, *notes]
+        site.labels = labels[kept].tolist()
         if columns.time:
             site.times = table_columns.need_times(frame, columns.time, columns.time_format)
         if columns.group:
@@ -222,13 +238,15 @@ def _as_site(
         site.inputs, site.preprocessing = frame[used], known
         known.check(site.inputs)
         return site
-    for flag, named in (("drop", columns.drop), ("categories", columns.categories)):
-        for column in named:
+    for flag in ("drop", "categories", "text"):
+        for column in divide_names(getattr(columns, flag))[0]:
             if column not in frame.columns:
                 raise unknown(f"column in --{flag}", column, frame.columns)
     inputs = [column for column in frame.columns if column not in not_inputs]
     site.inputs = frame[inputs]
-    plan = table_columns.plan_columns(site.inputs, inputs, columns.categories, columns.time_format)
+    plan = table_columns.plan_columns(
+        site.inputs, inputs, columns.categories, columns.time_format, columns.text
+    )
     site.preprocessing = plan
     site.notes += table_columns.column_notes(site.inputs, plan)
     return site

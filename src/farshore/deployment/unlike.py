@@ -1,10 +1,8 @@
 """How the inputs of the sites differ: a classifier that tells each site from the others.
 
-A random forest is fitted to the rows of a site and as many rows of the others. The
-rows are ranked by its out-of-bag votes, which come only from trees that were not fitted to the row.
-The area under the ROC curve is the probability that a row of the site ranks above a row of another
-site; 0.5 means that the site is like the others. By chance, the area has the standard error
-√((n + m + 1) / (12 n m)) (Mann and Whitney, 1947).
+The classifier is fitted to the rows of a site and as many rows of the others; `data.separation` has
+the area under its ROC curve. By chance, the area has the standard error √((n + m + 1) / (12 n m))
+(Mann and Whitney, 1947).
 """
 
 from __future__ import annotations
@@ -19,13 +17,13 @@ from scipy import stats
 from ..base.randomness import derive
 from ..benchmarks import make_benchmark
 from ..data.domain import Domain
+from ..data.separation import as_numbers, separation
 from ..data.tables.table import TablePreprocessing
+from ..tasks.classification import CLASSIFICATION
+from ..tasks.task import Task
 
 # The classifier sees at most this many rows of a site, and of all others together.
 MOST_ROWS = 1000
-TREES = 100
-# Images are averaged to a grid with this many cells per side.
-GRID = 8
 # The probability of calling some site different although none is.
 RISK = 0.01
 # At most this many columns are named for a site.
@@ -34,20 +32,36 @@ MOST_COLUMNS = 5
 
 @dataclass(frozen=True)
 class SiteRows:
-    """Rows of all sites as numbers, perhaps samples, column names, and real `counts`."""
+    """Rows of all sites as numbers, perhaps samples, column names, and real `counts`.
+
+    labels: the numbers of classes, or labels as the task encodes them.
+    """
 
     inputs: dict[str, np.ndarray]
     labels: dict[str, np.ndarray]
     counts: dict[str, int]
     columns: list[str]
+    task: Task = CLASSIFICATION
 
 
 @dataclass(frozen=True)
 class ColumnShift:
-    """How far a column of a site is from the others: the largest gap between the distributions."""
+    """How far a column of a site is from the others: the largest gap between the distributions.
+
+    missing, elsewhere: the shares of rows without a value, here and at the other sites.
+    """
 
     column: str
     distance: float
+    missing: float = 0.0
+    elsewhere: float = 0.0
+
+    def __str__(self) -> str:
+        """The gap; if it is one of missing values, these."""
+        text = f"{self.column} (gap {self.distance:.2f}"
+        if abs(self.missing - self.elsewhere) > self.distance / 2:
+            text += f": missing in {self.missing:.0%} of the rows, elsewhere {self.elsewhere:.0%}"
+        return f"{text})"
 
 
 @dataclass(frozen=True)
@@ -73,7 +87,7 @@ def read_sites(benchmark: str, options: Mapping[str, object], seed: int = 0) -> 
     is the target. Nothing is trained here, and no run reads what this returns.
     """
     source = make_benchmark(benchmark, options)
-    names = list(source.domain_names())
+    names = list(source.learnable_names())
     first = source.scenario(target=names[-1], seed=seed)
     second = source.scenario(target=names[1], seed=seed)
     domains = {domain.name: domain for domain in (*second.sources, *first.sources)}
@@ -89,13 +103,15 @@ def read_sites(benchmark: str, options: Mapping[str, object], seed: int = 0) -> 
         for made in (second, first)
         for domain in made.sources
     }
-    labels = {name: of_class[name][domains[name].labels.numpy()[chosen[name]]] for name in names}
+    labels = {name: domains[name].labels.numpy()[chosen[name]] for name in names}
+    if numbers:
+        labels = {name: of_class[name][each] for name, each in labels.items()}
     width = next(iter(inputs.values())).shape[1]
     columns = preprocessing.features if isinstance(preprocessing, TablePreprocessing) else []
     if len(columns) != width:
         columns = [f"input {number + 1}" for number in range(width)]
     counts = {name: len(domains[name]) for name in names}
-    return SiteRows(inputs, labels, counts, columns)
+    return SiteRows(inputs, labels, counts, columns, first.task)
 
 
 def _sample(domain: Domain, seed: int) -> np.ndarray:
@@ -106,21 +122,6 @@ def _sample(domain: Domain, seed: int) -> np.ndarray:
     draws = np.random.default_rng(derive(seed, "audit", domain.name))
     chosen: np.ndarray = np.sort(draws.choice(count, MOST_ROWS, replace=False))
     return chosen
-
-
-def as_numbers(inputs: np.ndarray) -> np.ndarray:
-    """Rows as vectors; images as a coarse grid of grey values."""
-    rows: np.ndarray = inputs.astype(np.float32)
-    if rows.ndim == 4:
-        rows = rows.mean(axis=1)
-        parts = [np.array_split(np.arange(side), min(GRID, side)) for side in rows.shape[1:]]
-        cells = [
-            rows[:, down][:, :, across].mean(axis=(1, 2))
-            for down in parts[0]
-            for across in parts[1]
-        ]
-        rows = np.stack(cells, axis=1)
-    return rows.reshape(len(rows), -1)
 
 
 def compare_sites(sites: SiteRows, seed: int = 0) -> list[SiteShift]:
@@ -148,26 +149,18 @@ def chance_error(own: int, rest: int) -> float:
     return math.sqrt((own + rest + 1) / (12 * own * rest))
 
 
-def separation(own: np.ndarray, rest: np.ndarray, seed: int, trees: int = TREES) -> float:
-    """The area under the ROC curve of out-of-bag votes."""
-    from sklearn.ensemble import RandomForestClassifier
-    from sklearn.metrics import roc_auc_score
-
-    if len(own) < 2:
-        return 0.5
-    forest = RandomForestClassifier(trees, min_samples_leaf=2, oob_score=True, random_state=seed)
-    is_own = np.repeat([1, 0], [len(own), len(rest)])
-    forest.fit(np.concatenate([own, rest]), is_own)
-    votes = np.nan_to_num(forest.oob_decision_function_[:, 1], nan=0.5)
-    return float(roc_auc_score(is_own, votes))
-
-
 def _columns(own: np.ndarray, rest: np.ndarray, names: Sequence[str]) -> tuple[ColumnShift, ...]:
     """The columns with the largest gaps; several features of one column count once."""
     gaps: dict[str, float] = {}
+    missing: dict[str, tuple[float, float]] = {}
     for number, name in enumerate(names):
         column = name.split(" = ")[0].removesuffix(" missing")
-        gap = float(stats.ks_2samp(own[:, number], rest[:, number], method="asymp").statistic)
+        here, there = own[:, number], rest[:, number]
+        gap = float(stats.ks_2samp(here, there, method="asymp").statistic)
         gaps[column] = max(gap, gaps.get(column, 0.0))
+        if name in (f"{column} missing", f"{column} = (missing)"):
+            missing[column] = float(here.mean()), float(there.mean())
     ranked = sorted(gaps, key=lambda column: -gaps[column])[:MOST_COLUMNS]
-    return tuple(ColumnShift(column, gaps[column]) for column in ranked)
+    return tuple(
+        ColumnShift(column, gaps[column], *missing.get(column, (0.0, 0.0))) for column in ranked
+    )

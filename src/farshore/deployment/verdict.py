@@ -26,8 +26,9 @@ from scipy import stats
 from torch import Tensor
 
 from ..base.randomness import derive
+from ..data.separation import as_numbers, deviations, separation
 from .familiarity import Moments, nearest_distance
-from .unlike import as_numbers, chance_error, separation
+from .unlike import chance_error
 
 # With fewer rows, a site cannot be judged as a whole.
 FEWEST_ROWS = 20
@@ -61,7 +62,6 @@ MISSING_ROOM = 0.3
 UNKNOWN_ROOM = 0.5
 # Below this multiple of the known sites' share of varying inputs, the table is constant.
 VARYING_FACTOR = 0.5
-LARGEST_AREA = 0.999
 
 
 @dataclass(frozen=True)
@@ -186,15 +186,15 @@ def judge_separation(
         text = f"a classifier tells its rows from those of the only known site (area {area:.2f})"
         return p_value, Sign(Range(area, 0.5, 0.5), (area - 0.5) / (LONE_AREA - 0.5), text)
     known = Range(area, min(between), max(between))
-    spread = [_deviations(each) for each in between]
+    spread = [deviations(each) for each in between]
     # Near 0.5, an area changes by its error if the distance changes by 2 √π times as much.
     room = max(SEPARATION_ROOM, 2 * float(np.std(spread))) + 4 * math.sqrt(math.pi) * error
-    start = max(_deviations(HARMLESS_AREA) - room, max(spread))
+    start = max(deviations(HARMLESS_AREA) - room, max(spread))
     text = (
         f"a classifier tells its rows from those of known sites (area {area:.2f}) better than it "
         f"tells known sites apart (at most {known.high:.2f})"
     )
-    return p_value, Sign(known, (_deviations(area) - start) / room, text)
+    return p_value, Sign(known, (deviations(area) - start) / room, text)
 
 
 def areas_between(kept: Mapping[str, np.ndarray], relevant: np.ndarray, seed: int) -> list[float]:
@@ -334,8 +334,3 @@ def _separated(own: np.ndarray, rest: np.ndarray, seed: int, name: str) -> float
     count = min(len(own), len(rest))
     first, second = (rows[draws.permutation(len(rows))[:count]] for rows in (own, rest))
     return separation(first, second, derive(seed, "verdict", "forest", name) % 2**32, TREES)
-
-
-def _deviations(area: float) -> float:
-    """How many standard deviations apart two normal distributions with this area are."""
-    return math.sqrt(2) * float(stats.norm.ppf(min(max(area, 0.5), LARGEST_AREA)))

@@ -1,10 +1,12 @@
-"""The texts of the verdict, the estimate and the calibration for a new site."""
+"""How the judgement of a new site, and a calibration, are put into words."""
 
 from __future__ import annotations
 
-from ..tasks.metrics import BALANCED, METRICS
-from .calibrate import LEVEL, Calibrated
-from .estimate import AccuracyEstimate, NoEstimate
+from ..results.sequence import RISK
+from ..results.text import score_text
+from ..tasks.metrics import BALANCED, METRICS, in_unit, percent, several
+from .arrive import Arrived, Nothing, NumbersArrived
+from .calibrate import LEVEL, Calibrated, CalibratedNumbers
 from .verdict import Range, SiteVerdict
 
 
@@ -42,32 +44,80 @@ def verdict_lines(verdict: SiteVerdict) -> list[str]:
     return lines
 
 
-def warning(estimate: AccuracyEstimate | NoEstimate, promised: float | None) -> str | None:
-    """One line if the estimate falls below what `learn` was promised."""
-    if isinstance(estimate, NoEstimate) or promised is None or estimate.high >= promised:
-        return None
-    return (
-        f"warning: the estimated accuracy here is {100 * estimate.accuracy:.1f}% "
-        f"({100 * estimate.low:.1f} to {100 * estimate.high:.1f}%), below the "
-        f"{100 * promised:.1f}% at which the model was accepted"
-    )
+def number_lines(arrived: NumbersArrived) -> list[str]:
+    """What `predict` ends with where labels are numbers."""
+    lines, expected, metric = verdict_lines(arrived.verdict), arrived.expected, arrived.metric
+    if expected is not None:
+        ends = [score_text(metric, each) for each in (expected.mean, expected.low, expected.high)]
+        lines.append(
+            f"expected mean absolute error: {ends[0]}, {100 * expected.level:.0f}% interval "
+            f"{ends[1]} to {ends[2]} ({expected.basis}, {several(expected.sites, 'measured site')})"
+        )
+    if isinstance(arrived.sets, Nothing):
+        lines.append(f"no intervals per row: {arrived.sets.reason}")
+    else:
+        lines.append(
+            f"{100 * arrived.sets.level:.0f} of 100 rows: the label is between low and high "
+            f"({arrived.sets.basis}, {several(arrived.sets.sites, 'measured site')})"
+        )
+    return lines
 
 
-def estimate_lines(estimate: AccuracyEstimate | NoEstimate) -> list[str]:
-    """The estimate with its interval and its parts, or why there is none."""
-    here = estimate.signals
-    if isinstance(estimate, NoEstimate):
-        return [f"no estimate: {estimate.reason}"]
-    ways = ", ".join(
-        f"{name} {100 * value:.1f}% (weight {estimate.weights[name]:.2f})"
-        for name, value in estimate.values.items()
-    )
+def number_calibration_lines(done: CalibratedNumbers, unit: str) -> list[str]:
+    """What a calibration of numbers has changed."""
+    metric = in_unit(METRICS["mae"], unit)
+    before, after = (score_text(metric, each) for each in (done.before, done.after))
+    lines = [f"fitted to {done.rows} rows: {done.kind}"]
+    if done.changes:
+        offsets = ", ".join(f"{each:.3g}" for each in done.calibration.offsets)
+        lines += [
+            f"slope {1 / done.calibration.temperature:.3g}, intercept {offsets} (in deviations of "
+            f"the first site's labels), intervals times {done.spread:.3g}",
+            f"mean absolute error of rows that it was not fitted to: {before} before, {after} "
+            "after",
+        ]
+    return lines
+
+
+def arrival_lines(arrived: Arrived | NumbersArrived) -> list[str]:
+    """What `arrive` and `predict` end with: the verdict, the expectation and the advice."""
+    if isinstance(arrived, NumbersArrived):
+        return number_lines(arrived)
+    expected, sets, labelled = arrived.expected, arrived.sets, arrived.labelled
+    lines = verdict_lines(arrived.verdict)
+    if isinstance(expected, Nothing):
+        lines.append(f"expected accuracy: nothing can be said: {expected.reason}")
+    else:
+        lines.append(
+            f"expected accuracy: {percent(expected.mean)}%, {100 * expected.level:.0f}% interval "
+            f"{percent(expected.low)} to {percent(expected.high)}% ({expected.basis}, "
+            f"{several(expected.sites, 'measured site')})"
+        )
+    if not isinstance(sets, Nothing):
+        lines.append(
+            f"{100 * sets.level:.0f} of 100 rows: their class is among those with a probability of "
+            f"{1 - sets.most:.3g} or more ({sets.basis}, {several(sets.sites, 'site')})"
+        )
+    if labelled is not None:
+        lines.append(
+            f"{several(labelled.rows, 'labelled row')}: accuracy at least {percent(labelled.low)}% "
+            f"and at most {percent(labelled.high)}% (each wrong in at most {100 * RISK:.0f} of 100 "
+            "cases, whenever you stop labelling)"
+        )
+    advice = arrived.advice
+    lines.append(f"advice: {advice.action}: {advice.reason}")
+    return lines
+
+
+def option_lines(arrived: Arrived) -> list[str]:
+    """Each action with its predicted gain and its command, the advised one first."""
+    advice = arrived.advice
+    ordered = sorted(advice.options, key=lambda each: each.action is not advice.action)
     return [
-        f"expected accuracy: {100 * estimate.accuracy:.1f}%, {100 * estimate.level:.0f}% interval "
-        f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f}%",
-        f"from {estimate.sites} sites that were measured before they were learned: {ways}",
-        f"{here.rows} rows: average confidence {100 * here.confidence:.1f}%, ATC "
-        f"{100 * here.atc:.1f}%, distance {here.distance:.2f}",
+        line
+        for each in ordered
+        for line in (f"- {each.action}: {each.gain}", f"  {each.command}")
+        if line.strip()
     ]
 
 

@@ -1,7 +1,5 @@
 """Feature moments (CORAL): mean and covariance of the features are equal in all domains."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Literal
 
@@ -52,10 +50,8 @@ class FeatureMoments(Invariance):
         """Means and covariances, or means and variances."""
         if not self.diagonal:
             return statistic
-        return {
-            "mean": statistic["mean"],
-            "variance": statistic["covariance"].diagonal(dim1=-2, dim2=-1),
-        }
+        variance = statistic["covariance"].diagonal(dim1=-2, dim2=-1)
+        return {"mean": statistic["mean"], "variance": variance}
 
     def absorb(
         self, state: Statistic | None, features: Tensor, logits: Tensor, labels: Tensor
@@ -83,10 +79,8 @@ class FeatureMoments(Invariance):
         """Mean and covariance of the rows with weights w; unbiased: divisor Σw - Σw²/Σw."""
         divisor = (state["rows"] - state["squares"] / state["rows"]).clamp_min(1e-6)
         enough = (state["rows"] > 1.5).to(divisor.dtype)
-        return {
-            "mean": state["mean"],
-            "covariance": state["deviations"] * (enough / divisor)[:, :, None],
-        }
+        covariance = state["deviations"] * (enough / divisor)[:, :, None]
+        return {"mean": state["mean"], "covariance": covariance}
 
     def domain_prior(self, parts: Iterable[tuple[Tensor, Tensor, Tensor]]) -> Statistic:
         """Compute the moments over all rows of the domain, merged from parts."""
@@ -95,10 +89,8 @@ class FeatureMoments(Invariance):
             mean, deviations = _moments(features[None].double())
             moments.merge(len(labels), mean[0], deviations[0])
         assert moments.mean is not None
-        return {
-            "mean": moments.mean.float(),
-            "covariance": moments.covariance(unbiased=True).float(),
-        }
+        covariance = moments.covariance(unbiased=True).float()
+        return {"mean": moments.mean.float(), "covariance": covariance}
 
 
 def _moments(features: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,7 +1,5 @@
 """Gradient variance (Fishr): equal variances of the classifier's gradients in all domains."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
@@ -20,10 +18,11 @@ class GradientVariance(Invariance):
     Rame, Dancette, Cord, "Fishr: Invariant Gradient Variances for Out-of-Distribution
     Generalization", ICML 2022.
 
-    Closed form for a linear classifier under cross-entropy: with δ = softmax(z) - onehot(y) the
-    gradient of a row is δ fᵀ (and δ for the bias). The mean gradient is G = Δᵀ F / n, the second
-    moment S = (Δ∘Δ)ᵀ (F∘F) / n and v = S - G∘G: two matrix products, no loop over rows. Centred,
-    divisor n (`corrected`: n - 1). S - G∘G can fall below 0 by cancellation and is clamped at 0.
+    Closed form for a linear classifier: with δ the derivative of a row's loss in its outputs
+    (softmax(z) - onehot(y) for classes), the gradient of a row is δ fᵀ (and δ for the bias). The
+    mean gradient is G = Δᵀ F / n, the second moment S = (Δ∘Δ)ᵀ (F∘F) / n and v = S - G∘G: two
+    matrix products, no loop over rows. Centred, divisor n (`corrected`: n - 1). S - G∘G can fall
+    below 0 by cancellation and is clamped at 0.
 
     Alignment: 1 - cos(Norm(log(v_e + floor)), Norm(log(Φ_e + floor))), where Φ_e is the raw
     variance. Norm is `l2` (the printed formula; cos alone already does it) or `standardize`, which
@@ -55,7 +54,7 @@ class GradientVariance(Invariance):
     def statistic(self, features: Tensor, logits: Tensor, labels: Tensor) -> Statistic:
         """v_e [E, C·D + C]: weights first, then biases. One row gives 0."""
         rows = labels.shape[1]
-        mean, second = gradient_moments(features, logits, labels)
+        mean, second = gradient_moments(features, self.task.slopes(logits, labels))
         variance = (second - mean.square()).clamp_min(0)
         if rows == 1:
             return {"variance": variance * 0}
@@ -69,10 +68,8 @@ class GradientVariance(Invariance):
         weight = torch.ones_like(variance[:, :1])
         if state is None:
             return {"variance": variance, "weight": weight}
-        return {
-            "variance": variance + self.decay * state["variance"],
-            "weight": weight + self.decay * state["weight"],
-        }
+        new = {"variance": variance, "weight": weight}
+        return {name: value + self.decay * state[name] for name, value in new.items()}
 
     def summary(self, state: Statistic) -> Statistic:
         """The moving statistic with its weight."""
@@ -86,11 +83,9 @@ class GradientVariance(Invariance):
         self, statistic: Statistic, prior: Statistic, logits: Tensor, stored: Mapping[str, Tensor]
     ) -> Tensor:
         """1 - cosine of the normalised log variances of replayed rows and prior, [E]."""
-        variance = (
-            statistic["variance"] / statistic["weight"]
-            if "weight" in statistic
-            else statistic["variance"]
-        )
+        variance = statistic["variance"]
+        if "weight" in statistic:
+            variance = variance / statistic["weight"]
         now, then = self._logs(variance), self._logs(prior["variance"])
         return 1 - torch.nn.functional.cosine_similarity(now, then, dim=1)
 
@@ -120,19 +115,18 @@ class GradientVariance(Invariance):
         moments = RunningMoments(outer=False)
         for features, logits, labels in parts:
             rows = len(labels)
-            mean, second = gradient_moments(
-                features[None].double(), logits[None].double(), labels[None]
-            )
+            slopes = self.task.slopes(logits[None].double(), labels[None])
+            mean, second = gradient_moments(features[None].double(), slopes)
             moments.merge(rows, mean[0], rows * (second - mean.square())[0])
         return {"variance": moments.covariance(unbiased=self.corrected).clamp_min(0).float()}
 
 
-def gradient_moments(features: Tensor, logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor]:
-    """First and second moments of the rows' gradients in (W, b): two tensors [E, C·D + C]."""
-    rows, classes = labels.shape[1], logits.shape[2]
-    # A comparison instead of one_hot, which reads the labels on the host.
-    one_hot = labels[:, :, None] == torch.arange(classes, device=labels.device)
-    delta = logits.softmax(dim=2) - one_hot.to(logits.dtype)
+def gradient_moments(features: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+    """First and second moments of the rows' gradients in (W, b): two tensors [E, C·D + C].
+
+    delta: the derivative of each row's loss in its outputs, [E, n, C].
+    """
+    rows = delta.shape[1]
     ones = features.new_ones(*features.shape[:2], 1)
     with_bias = torch.cat([features, ones], dim=2)
     mean = delta.transpose(1, 2) @ with_bias / rows

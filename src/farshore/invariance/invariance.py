@@ -3,8 +3,6 @@
 All tensors have a leading domain axis, so that domains are compared without loops.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -12,6 +10,9 @@ from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor
+
+from ..tasks.classification import CLASSIFICATION
+from ..tasks.task import Task
 
 # A statistic of E domains: named tensors [E, ...]. A prior is the statistic of a single domain,
 # without gradient.
@@ -48,11 +49,13 @@ class Invariance(ABC):
     least_rows: ClassVar[int] = 1
     # Whether the statistic is a mean over rows: its prior is then that of all rows.
     row_mean: ClassVar[bool] = False
+    # What a label is; set by the method.
+    task: Task = CLASSIFICATION
 
     def __init__(self, reduction: Reduction = "mean") -> None:
         self.reduction: Reduction = reduction
 
-    def notions(self) -> dict[str, Invariance]:
+    def notions(self) -> "dict[str, Invariance]":
         """The notions that this one consists of, by name; an empty name stands for itself."""
         return {"": self}
 
@@ -67,7 +70,7 @@ class Invariance(ABC):
 
     @abstractmethod
     def statistic(self, features: Tensor, logits: Tensor, labels: Tensor) -> Statistic:
-        """φ of each domain, [E, ...], from features [E, n, D], logits [E, n, C], labels [E, n]."""
+        """φ of each domain, [E, ...], from features [E, n, D], logits [E, n, C] and labels."""
 
     def absorb(
         self, state: Statistic | None, features: Tensor, logits: Tensor, labels: Tensor
@@ -138,7 +141,7 @@ class Invariance(ABC):
         rows = max(2, self.least_rows)
         zeros = torch.zeros(1, rows, width, device=device)
         logits = torch.zeros(1, rows, classes, device=device)
-        labels = torch.zeros(1, rows, dtype=torch.long, device=device)
+        labels = self.task.blank(1, rows, device=device)
         with torch.no_grad():
             prior = self.kept(self.statistic(zeros, logits, labels))
             absorbed = self.absorb(None, zeros, logits, labels) if self.scope == "domain" else None
@@ -234,10 +237,8 @@ class Priors:
         chosen = slice(len(self)) if domains is None else domains
         if self.storage == "float32":
             return {name: value[chosen] for name, value in self._values.items()}
-        return {
-            name: value[chosen].float() * over(self._scale[name][chosen], value)
-            for name, value in self._values.items()
-        }
+        parts = {name: (value, self._scale[name][chosen]) for name, value in self._values.items()}
+        return {name: of[chosen].float() * over(by, of) for name, (of, by) in parts.items()}
 
     def centre(
         self, distance: Callable[[Statistic, Statistic], Tensor]
@@ -316,8 +317,5 @@ def over(scale: Tensor, value: Tensor) -> Tensor:
 
 
 def _stack(rows: list[Statistic], device: torch.device) -> Statistic:
-    return (
-        {name: torch.stack([row[name] for row in rows]).to(device) for name in rows[0]}
-        if rows
-        else {}
-    )
+    names = rows[0] if rows else ()
+    return {name: torch.stack([row[name] for row in rows]).to(device) for name in names}

@@ -1,7 +1,5 @@
 """Kernel mean (MMD): equal feature distributions in all domains, by random Fourier features."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any, Literal
@@ -60,11 +58,10 @@ class KernelMean(Invariance):
             2 * math.pi * torch.rand(width, generator=generator, device=device, dtype=dtype)
         )
         chosen = torch.randperm(len(features), generator=generator, device=device)[:MEDIAN_ROWS]
-        sigma = (
-            median_distance(features[chosen])
-            if self.bandwidth == "median"
-            else torch.tensor(float(self.bandwidth))
-        )
+        if self.bandwidth == "median":
+            sigma = median_distance(features[chosen])
+        else:
+            sigma = torch.tensor(float(self.bandwidth))
         self.sigma = sigma.to(device=device, dtype=dtype)
 
     def embed(self, features: Tensor) -> Tensor:
@@ -90,11 +87,8 @@ class KernelMean(Invariance):
     def fitted_form(self, width: int) -> Any:
         """Frequencies [width, R], phases [R] and the bandwidth."""
         features = self.size // 2 if self.form == "paired" else self.size
-        return {
-            "frequencies": Like((width, features), torch.float32),
-            "phases": Like((features,), torch.float32),
-            "sigma": Like((), torch.float32),
-        }
+        shapes = {"frequencies": (width, features), "phases": (features,), "sigma": ()}
+        return {name: Like(shape, torch.float32) for name, shape in shapes.items()}
 
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
         """Restore the state from `state_dict`."""

@@ -1,7 +1,5 @@
 """Mixture: several notions of invariance at once."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -34,11 +32,8 @@ class Mixture(Invariance):
     def penalty(self, statistics: Statistic) -> Tensor:
         """Σ_k w_k P_k; a notion of weight 0 is left out."""
         parts = self._divided(statistics)
-        terms = [
-            self.weights[name] * notion.penalty(parts[name])
-            for name, notion in self._notions.items()
-            if self.weights[name]
-        ]
+        used = {name: of for name, of in self._notions.items() if self.weights[name]}
+        terms = [self.weights[name] * of.penalty(parts[name]) for name, of in used.items()]
         return sum_of(terms) if terms else next(iter(statistics.values())).new_zeros(())
 
     def deviation(self, statistic: Statistic, prior: Statistic) -> Tensor:

@@ -1,11 +1,8 @@
 """Risk (V-REx): equal mean losses in all domains."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Literal
 
-import torch
 from torch import Tensor
 
 from .invariance import Invariance, Statistic
@@ -14,7 +11,7 @@ DistillationReduction = Literal["mean", "sum_classes"]
 
 
 class Risk(Invariance):
-    """φ_e = r_e, the mean cross-entropy on domain e; P = 1/s Σ_e (r_e - r̄)².
+    """φ_e = r_e, the mean loss on domain e; P = 1/s Σ_e (r_e - r̄)².
 
     P is the population variance of the risks.
     Krueger et al., "Out-of-Distribution Generalization via Risk Extrapolation", ICML 2021.
@@ -34,11 +31,9 @@ class Risk(Invariance):
         self.distillation: DistillationReduction = distillation
 
     def statistic(self, features: Tensor, logits: Tensor, labels: Tensor) -> Statistic:
-        """r_e: mean cross-entropy over the rows of each domain, [E]."""
-        losses = torch.nn.functional.cross_entropy(
-            logits.flatten(0, 1), labels.flatten(), reduction="none"
-        )
-        return {"risk": losses.reshape(labels.shape).mean(dim=1)}
+        """r_e: mean loss over the rows of each domain, [E]."""
+        losses = self.task.losses(logits.flatten(0, 1), labels.flatten(0, 1))
+        return {"risk": losses.reshape(logits.shape[:2]).mean(dim=1)}
 
     def alignment(
         self, statistic: Statistic, prior: Statistic, logits: Tensor, stored: Mapping[str, Tensor]

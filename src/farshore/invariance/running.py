@@ -4,8 +4,6 @@ They process a stream in parts of any size and give the same result as one pass 
 Sums are float64.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -3,8 +3,6 @@
 The counterpart of Invariance for gradients.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Literal
 
@@ -43,18 +41,29 @@ class SignAgreement:
         self, signs: Tensor, total: Tensor, domains: int, sizes: Sequence[int], threshold: Tensor
     ) -> tuple[Tensor, Tensor]:
         """The same as `combine`, from Σ_e sign(g_e) and Σ_e g_e over this many domains."""
-        votes = signs.abs()
-        # Compare votes, not shares: with 1/s in floating point, unanimity would be missed for
-        # some s.
-        hard = (votes >= threshold * domains - 1e-6).to(total.dtype)
-        mask = hard
-        if self.mask == "soft":
-            mask = (votes / domains).sub_(threshold).div_(self.temperature).sigmoid_()
+        mask, hard = self._masks(signs.abs(), domains, threshold)
         combined = (total / domains).mul_(mask)
         pairs = zip(combined.split(list(sizes)), mask.split(list(sizes)), strict=True)
         for part, own in pairs:
             part.div_(own.mean() + DENSITY_FLOOR)
         return combined, hard.mean()
+
+    def masked_share(self, signs: Tensor, domains: int, threshold: Tensor) -> Tensor:
+        """1 - mean(m) / m(1): what the mask takes away, where unanimous entries lose nothing.
+
+        m(1) is the weight of a unanimous entry. For a hard mask it is the share of dropped entries.
+        """
+        unanimous = self._masks(signs.new_full((1,), domains), domains, threshold)[0]
+        return 1 - self._masks(signs.abs(), domains, threshold)[0].mean() / unanimous[0]
+
+    def _masks(self, votes: Tensor, domains: int, threshold: Tensor) -> tuple[Tensor, Tensor]:
+        """The mask and the hard mask, from |Σ_e sign(g_e)|."""
+        # Compare votes, not shares: with 1/s in floating point, unanimity would be missed for
+        # some s.
+        hard = (votes >= threshold * domains - 1e-6).to(votes.dtype)
+        if self.mask == "hard":
+            return hard, hard
+        return (votes / domains).sub_(threshold).div_(self.temperature).sigmoid_(), hard
 
 
 def per_tensor(values: Tensor, sizes: Sequence[int], reduce: Callable[[Tensor], Tensor]) -> Tensor:

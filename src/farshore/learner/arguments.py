@@ -1,7 +1,5 @@
 """Checks of a learner's arguments that need neither its network nor any data."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,8 +10,10 @@ from ..networks.build import is_pretrained
 from ..networks.freezing import Train
 from ..networks.network import Network
 from ..settings import RunSettings
+from ..tasks.classification import Classification
+from ..tasks.regression import Regression
 
-METRICS = ("accuracy", "macro_f1")
+METRICS = (*Classification.metrics, *Regression.metrics)
 MOST_ROWS = 10**9
 
 
@@ -32,13 +32,11 @@ def check_arguments(
             "has no term to weigh"
         )
     if metric not in METRICS:
-        raise FarshoreError(
-            f"metric = {metric!r} is not allowed: it should be 'accuracy' or 'macro_f1'"
-        )
+        why = f"metric = {metric!r} is not allowed: it should be one of {', '.join(METRICS)}"
+        raise FarshoreError(why)
     if preprocess not in (None, *PREPROCESS):
-        raise FarshoreError(
-            f"preprocess = {preprocess!r} is not allowed: it should be 'columns' or 'none'"
-        )
+        why = f"preprocess = {preprocess!r} is not allowed: it should be 'columns' or 'none'"
+        raise FarshoreError(why)
     if not 1 <= int(memory) <= MOST_ROWS:
         raise FarshoreError(
             f"memory = {memory} is not allowed: it must keep at least 1 row, and at most "
@@ -87,9 +85,8 @@ def check_training(
             "train=last-block or all"
         )
     if run.augment != "none" and isinstance(network, str) and network == "mlp":
-        raise FarshoreError(
-            f"augment = {run.augment!r} is not allowed for 'mlp': it is for networks of images"
-        )
+        why = f"augment = {run.augment!r} is not allowed for 'mlp': it is for networks of images"
+        raise FarshoreError(why)
     if run.augment_copies and (train != "head" or run.augment == "none"):
         raise FarshoreError(
             f"augment_copies = {run.augment_copies} is not allowed here: it is for train=head with "

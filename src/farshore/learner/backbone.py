@@ -4,8 +4,6 @@ With train=all nothing is frozen, and the whole network is trained. Otherwise th
 first: its features are computed once per domain, and the system learns from them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import dataclass
@@ -17,13 +15,14 @@ from torch import Tensor
 from ..base.forms import FormError, check_form, like_all
 from ..base.randomness import generator, seeded
 from ..data.domain import Domain, RowForm, check_row_form, row_form
+from ..data.feature_files import FeatureCache
 from ..networks.build import build_network, check_unstored, is_pretrained, on_meta, settle_network
 from ..networks.form import Settled
 from ..networks.freezing import Frozen, Parts, Train, divide, frozen_shape
 from ..networks.network import Network
 from ..observer import Observer
 from ..settings import RunSettings
-from .feature_cache import Extraction, FeatureCache, features_of, with_features
+from .feature_cache import Extraction, features_of, with_features
 from .learner_state import FROZEN
 
 
@@ -148,9 +147,8 @@ class Backbone:
         """The network in two parts; the classifier is drawn from the learner's seed."""
         with seeded(generator(self._seed, "init")):
             if isinstance(self.network, str):
-                whole = build_network(
-                    self.network, shape, classes, self.settings, restored=restored
-                )
+                sizes = (shape, classes)
+                whole = build_network(self.network, *sizes, self.settings, restored=restored)
             else:
                 whole = deepcopy(self.network)
             return divide(whole, self.train, augmented=self._run.augment != "none")

@@ -1,7 +1,5 @@
 """Conversion: what a user hands to a learner (tables, arrays, data sets) as inputs and domains."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,15 +18,18 @@ from ..data.tables.frames import Preprocess, as_table, check_images, learn_colum
 from ..data.tables.table import TablePreprocessing
 from ..networks.form import Settled
 from ..observer import Observer, follow
+from ..tasks.classification import Classification
+from ..tasks.labels import TaskChoice, first_task
+from ..tasks.task import Task
 
 
 @dataclass(frozen=True)
 class Converted:
-    """A user's rows as a divided domain, with preprocessing and classes, new ones last."""
+    """A user's rows as a divided domain, with preprocessing, task and new classes."""
 
     domain: Domain
     preprocessing: Preprocessing | None
-    classes: list[convert.Label]
+    task: Task
     new_classes: list[convert.Label]
 
 
@@ -37,16 +38,20 @@ class Conversion:
     """How rows become inputs, from what the domains so far have determined.
 
     preprocess: whether the columns of a table are scaled and encoded.
+    texts: the columns of the first table that are declared as text.
     known: how raw rows became inputs so far; None if they needed no preprocessing.
-    classes: None until they are known.
+    task: what a label is; None until it is known.
+    choice: what it is by the user's word.
     started: whether a domain was learned; if it was a table, later ones must be too.
     settled: says which images the network takes. Called only for images that must be decoded:
         it may run the code of a user's own network.
     """
 
     preprocess: Preprocess
+    texts: Sequence[str]
     known: Preprocessing | None
-    classes: Sequence[convert.Label] | None
+    task: Task | None
+    choice: TaskChoice
     started: bool
     settled: Callable[[], Settled]
     observer: Observer
@@ -65,29 +70,35 @@ class Conversion:
         """The rows of the next domain, divided by the learner's seed."""
         with following(follow(self.observer)):
             x, y, known = self._read(x, y)
-        labels = convert.as_labels(y, where=f"the labels of domain {name!r}")
-        if self.classes is None:
-            convert.check_no_quantity(labels, where=f"the labels of domain {name!r}")
-        classes = self.classes if self.classes is not None else convert.find_classes(labels)
-        new = convert.find_classes(list(set(labels) - set(classes))) if grow_classes else []
-        classes = [*classes, *new]
-        encoded = convert.encode_labels(labels, classes, domain=name)
+        where = f"the labels of domain {name!r}"
         seed = split_seed(self.seed, name)
+        task = self.task
+        if task is None:
+            count = torch.zeros(len(y), dtype=torch.long)
+            rows = torch.empty(len(y), 0)
+            split = Domain.divided(name, rows, count, validation=validation, seed=seed)
+            task = first_task(y, split.train.numpy(), self.choice, where)
+            for note in task.announced():
+                self.observer.note(note)
+        labels = task.read(y, where)
+        new = convert.find_classes(list(set(labels) - set(task.classes))) if grow_classes else []
+        if new:
+            task = Classification((*task.classes, *new))
+        encoded = task.encoded(labels, domain=name)
         frame = as_table(x, known) if self._takes_tables() else None
         if frame is not None:
             empty = torch.empty(len(frame), 0)
             split = Domain.divided(name, empty, encoded, validation=validation, seed=seed)
-            known = learn_columns(frame, split.train, known, self.observer.note)
+            known = learn_columns(frame, split.train, known, self.observer.note, self.texts)
             inputs = known.transform(frame)
         else:
             inputs = self._plain(x, f"the inputs of domain {name!r}")
-        row_weights = convert.as_weights(
-            weights, len(encoded), where=f"the weights of domain {name!r}"
-        )
+        where = f"the weights of domain {name!r}"
+        row_weights = convert.as_weights(weights, len(encoded), where=where)
         divided = Domain.divided(
             name, inputs, encoded, validation=validation, seed=seed, weights=row_weights
         )
-        return Converted(divided, known, classes, new)
+        return Converted(divided, known, task, new)
 
     def inputs(self, x: Any) -> Tensor:
         """Rows to predict, in the form that the learner was trained on."""
@@ -97,6 +108,13 @@ class Conversion:
             if frame is not None:
                 return self.known.transform(frame)
         return self._plain(x, "the inputs")
+
+    def labelled(self, x: Any, y: Any) -> tuple[Tensor, Tensor]:
+        """Rows to score: inputs, and labels as the network sees them."""
+        x, y, _ = self._read(x, y)
+        assert self.task is not None
+        labels = self.task.read(y, "the labels")
+        return self.inputs(x), self.task.encoded(labels, domain="to score")
 
     def _read(self, x: Any, y: Any) -> tuple[Any, Any, Preprocessing | None]:
         """Rows and labels, read from a data set if given as one, and the preprocessing so far."""

@@ -1,34 +1,24 @@
 """Features of a frozen backbone: computed once per domain, in large batches, and kept on disk.
 
-A cached file is named by a checksum of everything that decides its numbers: the inputs, the weights
-and statistics of the frozen part, the device, and the augmentation. It is read back as a memory
-map, after a check of its contents. Two processes that need the same file compute it once. The cache
-may be deleted at any time.
+The key of cached features is a checksum of everything that decides their numbers: the inputs, the
+weights and statistics of the frozen part, the device, and the augmentation.
 """
-
-from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from ..base.allocation import empty_array
-from ..base.files import temporary_path, write_atomic
-from ..base.lock import InUseError, exclusive
 from ..base.randomness import generator
 from ..data.domain import Array, Domain, Rows, as_tensor
-from ..data.downloads.public_files import data_root, known_checksum
+from ..data.downloads.public_files import known_checksum
+from ..data.feature_files import FeatureCache, array_checksum
 from ..data.seal import weights_checksum
 from ..errors import FarshoreError
 from ..networks.freezing import Frozen, frozen_shape
@@ -43,8 +33,6 @@ BATCH_VALUES, MOST_ROWS, FEWEST_ROWS = 1 << 23, 1024, 8
 LARGEST_READ = 1 << 28
 # Where the code of a network's layers comes from; any other may change from run to run.
 LIBRARIES = ("farshore", "torch", "transformers", "timm", "torchvision")
-HASHED_BYTES = 1 << 24
-WAIT_SECONDS = 0.2
 
 
 @dataclass(frozen=True)
@@ -62,17 +50,14 @@ class Extraction:
     def key(self, inputs: Array, copy: int | None = None) -> str:
         """The checksum of everything that decides the features of these inputs."""
         frozen = self.frozen
+        # Statistics of the inputs are part of the structure, but not of the stored weights.
+        small = [value for value in frozen.inputs.buffers() if value.numel() < 64]
         described = {
             "version": VERSION,
             "inputs": array_checksum(inputs),
             "weights": weights_checksum(frozen),
             "structure": hashlib.sha256(str(frozen).encode()).hexdigest(),
-            # Statistics of the inputs are part of the structure, but not of the stored weights.
-            "statistics": [
-                value.flatten().tolist()
-                for name, value in frozen.inputs.named_buffers()
-                if value.numel() < 64
-            ],
+            "statistics": [value.flatten().tolist() for value in small],
             "device": self.device.type,
             "torch": str(torch.__version__),
         }
@@ -115,91 +100,6 @@ def _own_code(module: nn.Module) -> list[str]:
     own = [name for name in sorted(names) if name.partition(".")[0] not in LIBRARIES]
     files = [getattr(sys.modules.get(name), "__file__", None) for name in own]
     return [known_checksum(Path(file)) for file in files if file]
-
-
-def usual_folder() -> Path:
-    """The folder of features: $FARSHORE_FEATURES, else `features` in the data folder."""
-    chosen = os.environ.get("FARSHORE_FEATURES")
-    return Path(chosen).expanduser() if chosen else data_root() / "features"
-
-
-class FeatureCache:
-    """Files of features in a folder."""
-
-    def __init__(self, folder: Path | None = None) -> None:
-        self.folder = folder if folder is not None else usual_folder()
-
-    def get(
-        self, key: str, shape: tuple[int, ...], compute: Callable[[np.ndarray], None]
-    ) -> np.ndarray:
-        """The features of this key as a read-only memory map; computed if they are not there."""
-        stored = self.read(key, shape)
-        if stored is not None:
-            return stored
-        with self._alone(key):
-            stored = self.read(key, shape)  # another process may have been faster
-            if stored is not None:
-                return stored
-            self._write(key, shape, compute)
-        stored = self.read(key, shape)
-        if stored is None:
-            raise FarshoreError(
-                f"{self._path(key)} was written and cannot be read back: check the disk"
-            )
-        return stored
-
-    def read(self, key: str, shape: tuple[int, ...]) -> np.ndarray | None:
-        """The stored features; None if there are none, or if the file is damaged."""
-        path = self._path(key)
-        try:
-            facts = json.loads(path.with_suffix(".json").read_text())
-            if facts != {"shape": list(shape), "sha256": known_checksum(path)}:
-                return None
-            stored: np.ndarray = np.load(path, mmap_mode="r", allow_pickle=False)
-        except (OSError, ValueError, FarshoreError):
-            return None
-        return stored if stored.shape == shape and stored.dtype == np.float32 else None
-
-    def _write(
-        self, key: str, shape: tuple[int, ...], compute: Callable[[np.ndarray], None]
-    ) -> None:
-        path = self._path(key)
-        temporary = temporary_path(path)
-        try:
-            with open(temporary, "xb") as file:
-                np.lib.format.write_array_header_2_0(
-                    file, {"descr": "<f4", "fortran_order": False, "shape": shape}
-                )
-                start = file.tell()
-                file.truncate(start + 4 * int(np.prod(shape)))
-            out = np.memmap(temporary, np.float32, "r+", offset=start, shape=shape)
-            compute(out)
-            out.flush()
-            del out
-            facts = {"shape": list(shape), "sha256": known_checksum(temporary)}
-            os.replace(temporary, path)
-            write_atomic(path.with_suffix(".json"), json.dumps(facts).encode())
-        finally:
-            with suppress(OSError):
-                temporary.unlink(missing_ok=True)
-
-    def _path(self, key: str) -> Path:
-        return self.folder / key[:2] / f"{key}.npy"
-
-    @contextmanager
-    def _alone(self, key: str) -> Iterator[None]:
-        """Be the only process that writes this file; wait for another one that does."""
-        lock = self._path(key).with_suffix(".lock")
-        while True:
-            try:
-                with exclusive(lock):
-                    yield
-                break
-            except InUseError:
-                time.sleep(WAIT_SECONDS)
-        with suppress(OSError):
-            (lock / ".lock").unlink(missing_ok=True)
-            lock.rmdir()
 
 
 def with_features(domain: Domain, extraction: Extraction, cache: FeatureCache | None) -> Domain:
@@ -256,14 +156,3 @@ def _features(
         return torch.from_numpy(features)
     features.flags.writeable = False
     return features
-
-
-def array_checksum(values: Array) -> str:
-    """The sha256 of an array's shape, type and contents."""
-    digest = hashlib.sha256(f"{tuple(values.shape)} {values.dtype}".encode())
-    rows = max(1, HASHED_BYTES * len(values) // max(1, values.nbytes))
-    for start in range(0, len(values), rows):
-        part: Any = values[start : start + rows]
-        array = part.cpu().numpy() if isinstance(part, Tensor) else np.asarray(part)
-        digest.update(np.ascontiguousarray(array).data)
-    return digest.hexdigest()

@@ -4,9 +4,8 @@ It checks what it is given and keeps the order of things. A Conversion makes inp
 data, a Backbone divides the network, and a System learns.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,35 +14,41 @@ import torch
 from torch import Tensor, nn
 
 from ..base.forms import FormError
+from ..base.notebook import html_table, short_list
 from ..base.state import save_state
 from ..data.domain import Domain, RowForm, Rows, check_row_form, row_form
 from ..data.preprocessing import Preprocessing, from_state
 from ..data.steps import usual_steps
-from ..data.tables.convert import Label, check_classes
-from ..data.tables.frames import Preprocess
+from ..data.tables.convert import check_classes
+from ..data.tables.frames import Preprocess, as_table
+from ..data.tables.table import TablePreprocessing
 from ..entry import Entry
 from ..errors import FarshoreError, unknown
-from ..methods import DEFAULT_METHOD, METHODS
+from ..methods import DEFAULT_METHOD, METHODS, fit_numbers
 from ..methods.optimization import find_device
-from ..networks.build import check_network
+from ..networks.build import as_network
 from ..networks.network import Network
 from ..observer import Observer
 from ..settings import RunSettings
 from ..settings import divide as divide_settings
 from ..system import SYSTEMS, Setup, System
-from ..tasks.scores import score
+from ..tasks.classification import Classification
+from ..tasks.labels import TaskChoice, restored_task
+from ..tasks.task import Label, Task
 from ..training.checkpoints import Checkpoints
 from ..training.execution.execution import check_way
 from .arguments import check_arguments, check_training, check_weighs_rows
 from .backbone import Backbone, resolve_train, usual_profile
 from .conversion import Conversion
-from .learner_state import FROZEN, check_state, stored_form
+from .joining import check_joinable
+from .learner_state import FROZEN, TASK, check_state, stored_form
 
 # Own data: a domain costs the same to learn, however many there were before it. Runs give the
 # paper's budget, one batch of each past domain, because they name every setting.
 USUAL_RUN = {"replay_budget": "total", "train": "auto"}
+NOTHING_LEARNED = "this learner has not learned a domain yet: call learn first"
 # What the first domain determines.
-DETERMINED = ("_system", "classes", "shape", "dtype", "weighted", "profile")
+DETERMINED = ("_system", "task", "metric", "shape", "dtype", "weighted", "profile")
 
 
 class Learner:
@@ -56,28 +61,35 @@ class Learner:
     memory: how many rows of all past domains are kept in total.
     settings: settings of the method and of the run by name, for example {"learning_rate": 1e-3}.
     classes: all labels that may ever occur; by default those of the first domain.
+    task: what a label is, if that is known already, or its name. With `auto`, numbers that look
+        like a quantity in the first domain make it regression.
     preprocess: "columns" scales and encodes the columns of a table (a data frame or any rows of
         numbers) by the first domain's training rows; "none" takes numbers and images as they are.
         By default "columns"; "none" if the network is your own, whose first layer is made for
         certain inputs.
+    text: the columns of a table that are free text; by default those that are long and differ from
+        row to row in the first domain. `hf:NAME` among them names a text encoder that reads them.
     weighted: whether rows have weights. By default they do if the weights of the first domain
         differ.
     profile: the name of a settings profile, which determines the defaults; if not given,
-        `default` for tables, `frozen-features` for a classifier on a frozen backbone, and for
-        images `large-data` if the network is pretrained and `images-from-scratch` if not.
+        `default` for tables, `text` for tables with text, `frozen-features` for a classifier on a
+        frozen backbone, and for images `large-data` if the network is pretrained and
+        `images-from-scratch` if not.
     """
 
     def __init__(
         self,
-        network: str | Network = "mlp",
+        network: str | Network | nn.Module = "mlp",
         method: str = DEFAULT_METHOD,
         memory: int = 1000,
         *,
         settings: Mapping[str, Any] | None = None,
         network_settings: Mapping[str, Any] | None = None,
         classes: Sequence[Label] | None = None,
+        task: Task | TaskChoice | None = None,
         metric: str = "accuracy",
         preprocess: Preprocess | None = None,
+        text: Sequence[str] | None = None,
         weighted: bool | None = None,
         seed: int = 0,
         device: str = "cpu",
@@ -89,7 +101,7 @@ class Learner:
         self.method_type.Settings.build(for_method)  # refuse bad values now, not at the first step
         self.run = RunSettings.build({**USUAL_RUN, **for_run})
         check_arguments(self.method_type, self.run, metric, preprocess, memory, weighted)
-        check_network(network)
+        network = as_network(network)
         self._method_settings = for_method
         of_network = dict(network_settings or {})
         train = resolve_train(self.run, network, of_network)
@@ -99,35 +111,57 @@ class Learner:
         self.preprocess: Preprocess = preprocess or (
             "columns" if isinstance(network, str) else "none"
         )
+        self.text = [text] if isinstance(text, str) else list(text or ())
         self.weighted = weighted
         self.seed = int(seed)
         self.device = find_device(device)
         check_way(self.run, self.device)
         self.profile = profile
         self.capacity = int(memory)
-        self.classes = check_classes(classes) if classes is not None else None
+        self.task_choice: TaskChoice = task if isinstance(task, str) else "auto"
+        self.task = task if isinstance(task, Task) else None
+        if classes is not None:
+            self.task = Classification(tuple(check_classes(classes)))
         self.observer = observer or Observer()
         self.shape: tuple[int, ...] | None = None
         self.dtype = torch.float32
         self.domains: list[dict[str, Any]] = []
         # How raw rows become inputs, if the first domain was a table or raw files.
         self.preprocessing: Preprocessing | None = None
-        self.backbone = Backbone(
-            network,
-            of_network,
-            train,
-            run=self.run,
-            seed=self.seed,
-            device=self.device,
-            observer=self.observer,
-        )
+        make = partial(Backbone, run=self.run, seed=self.seed, device=self.device)
+        self.backbone = make(network, of_network, train, observer=self.observer)
         self._system: System | None = None
+
+    def __repr__(self) -> str:
+        network = self.backbone.network
+        learned = short_list([seen["name"] for seen in self.domains])
+        name = network if isinstance(network, str) else type(network).__name__
+        parts = [f"method={self.method_type.name!r}", f"network={name!r}"]
+        parts.append(f"memory={self.capacity}")
+        return f"Learner({', '.join(parts)}): learned {learned or 'nothing yet'}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the domains learned so far."""
+        rows = [[seen["name"], seen["rows"], seen["steps"]] for seen in self.domains]
+        return html_table(repr(self), ["domain", "rows", "steps"] if rows else [], rows)
+
+    @property
+    def classes(self) -> list[Label] | None:
+        """The classes; None until they are known."""
+        return list(self.task.classes) or None if self.task is not None else None
+
+    @property
+    def known_task(self) -> Task:
+        """What a label is; known once a domain was learned."""
+        if self.task is None:
+            raise FarshoreError(NOTHING_LEARNED)
+        return self.task
 
     @property
     def system(self) -> System:
         """The system that does the work, built when the first domain gives the input shape."""
         if self._system is None:
-            raise FarshoreError("this learner has not learned a domain yet: call learn first")
+            raise FarshoreError(NOTHING_LEARNED)
         return self._system
 
     # ---- the user's verbs ------------------------------------------------------------------------
@@ -170,17 +204,19 @@ class Learner:
         divided_before = self.backbone.frozen, self.backbone.form
         try:
             self.grow(given.new_classes)
+            self.suit(given.preprocessing)
             divided = self.backbone.prepared(given.domain)
-            self.learn_domain(divided, steps=steps, classes=given.classes, checkpoints=checkpoints)
+            self.learn_domain(divided, steps=steps, task=given.task, checkpoints=checkpoints)
         except BaseException:
             vars(self).update(before)
             self.backbone.frozen, self.backbone.form = divided_before
             raise
         self.preprocessing = given.preprocessing
+        if before["task"] is not None:
+            self.task = given.task.after(divided.labels[divided.train])
         parts = {part: divided.split(part) for part in ("train", "validation")}
-        scores = {
-            f"{part} {self.metric}": self.score(rows) for part, rows in parts.items() if len(rows)
-        }
+        held = {part: rows for part, rows in parts.items() if len(rows)}
+        scores = {f"{part} {self.metric}": self.score(rows) for part, rows in held.items()}
         self.observer.domain(name, scores)
         return scores
 
@@ -189,13 +225,10 @@ class Learner:
         if not classes:
             return
         name = self.method_type.name
-        chosen = check_classes([*(self.classes or []), *classes])
+        chosen = Classification(tuple(check_classes([*(self.classes or []), *classes])))
         if not self.method_type.grows or self.run.average != "none":
-            why = (
-                "its settings average the weights"
-                if self.method_type.grows
-                else "its state is fixed"
-            )
+            grows = self.method_type.grows
+            why = "its settings average the weights" if grows else "its state is fixed"
             raise FarshoreError(
                 f"method {name!r} cannot add classes later ({why}): name all classes at "
                 "the start, classes=[...] (--classes)"
@@ -214,8 +247,13 @@ class Learner:
                     f"method {name!r} cannot add classes later ({error}): name all "
                     "classes at the start, classes=[...] (--classes)"
                 ) from None
-        self.classes = chosen
+        self.task = chosen
         self.observer.note(f"new classes: {', '.join(map(str, classes))}")
+
+    def suit(self, preprocessing: Preprocessing | None) -> None:
+        """Take the settings profile that suits these inputs, if none was named."""
+        if self.profile is None and isinstance(preprocessing, TablePreprocessing):
+            self.profile = preprocessing.profile
 
     def learn_domain(
         self,
@@ -223,9 +261,10 @@ class Learner:
         *,
         steps: int,
         classes: Sequence[Label] | None = None,
+        task: Task | None = None,
         checkpoints: Checkpoints | None = None,
     ) -> None:
-        """Check a Domain with class numbers as labels, then learn it.
+        """Check a Domain whose labels are encoded as the task says, then learn it.
 
         With a frozen backbone its inputs are features, as `Backbone.prepared` makes them.
         """
@@ -235,7 +274,9 @@ class Learner:
                 "use learn_jointly(domains, steps=...), or another method"
             )
         self._check(domain, steps)
-        self._begin(domain, classes, weighted=domain.weights is not None)
+        if classes is not None:
+            task = Classification(tuple(classes))
+        self.begin(domain, task, weighted=domain.weights is not None)
         self.system.learn(domain, steps=steps, checkpoints=checkpoints)
         self.domains.append({"name": domain.name, "rows": len(domain), "steps": steps})
 
@@ -246,23 +287,21 @@ class Learner:
         weighted = any(domain.weights is not None for domain in domains)
         for domain in domains:
             self._check(domain, steps)
-            self._begin(domain, None, weighted=weighted)
+            self.begin(domain, None, weighted=weighted)
         total = self.system.learn_jointly(domains, steps=steps)
-        self.domains += [
-            {"name": domain.name, "rows": len(domain), "steps": steps} for domain in domains
-        ]
+        self.domains += [{"name": of.name, "rows": len(of), "steps": steps} for of in domains]
         return total
 
     def predict(self, x: Any) -> np.ndarray:
         """The label of each row."""
-        number = self.logits(self._conversion().inputs(x)).argmax(dim=1).cpu().numpy()
-        return np.asarray(self.classes).take(number)
+        outputs = self.logits(self._conversion().inputs(x))
+        return self.known_task.predictions(outputs)
 
     def predict_proba(self, x: Any) -> np.ndarray:
         """The probability of each class, in the order of `classes`."""
         logits = self.logits(self._conversion().inputs(x))
-        probabilities: np.ndarray = logits.softmax(dim=1).cpu().numpy()
-        return probabilities
+        shown: np.ndarray = self.known_task.shown(logits).cpu().numpy()
+        return shown
 
     def save(self, folder: str | Path, *, keep_previous: bool = False) -> None:
         """Write everything that learning needs to continue into `folder`, atomically.
@@ -282,25 +321,52 @@ class Learner:
         self.system.forget(domain)
         self.domains = [seen for seen in self.domains if seen["name"] != domain]
 
+    def join(self, *others: "Learner", allow_small: bool = False) -> None:
+        """Add what other learners have learned, as if this one had learned all their domains.
+
+        Only for methods that keep sums (`ridge`, `slda`, `ncm`), on the same columns, scales,
+        classes and settings: every difference is refused. The order has no influence.
+
+        allow_small: also domains of so few rows that their sums would give the rows away.
+        """
+        named = {f"learner {number}": each for number, each in enumerate((self, *others), start=1)}
+        check_joinable(named, allow_small=allow_small)
+        self.system.join([other.system for other in others])
+        for other in others:
+            self.domains += [dict(domain) for domain in other.domains]
+
     # ---- prediction and scores -------------------------------------------------------------------
 
     def logits(self, inputs: Tensor) -> Tensor:
         """Logits of these inputs, after a check of their shape, type and values."""
-        system = self.system
+        return self.system.logits(Rows.unlabelled(self._inside(inputs)))
+
+    def logits_and_features(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits and features of these inputs, after the same check."""
+        return self.system.logits_and_features(self._inside(inputs))
+
+    def _inside(self, inputs: Tensor) -> Tensor:
+        """Checked inputs as the system takes them."""
+        _ = self.system  # refuses a learner that has learned nothing yet
         assert self.shape is not None
         form = tuple(inputs.shape[1:]), inputs.dtype
         check_row_form(form, (self.shape, self.dtype), "the inputs")
         if inputs.is_floating_point() and not bool(torch.isfinite(inputs).all()):
-            raise FarshoreError(
-                "the inputs contain NaN or infinite values: fill or drop those rows first"
-            )
-        no_labels = torch.zeros(len(inputs), dtype=torch.long)
-        inside = self.backbone.inside(inputs)
-        return system.logits(Rows(inside, no_labels, torch.arange(len(inputs))))
+            why = "the inputs contain NaN or infinite values: fill or drop those rows first"
+            raise FarshoreError(why)
+        return self.backbone.inside(inputs)
 
     def features(self, inputs: Tensor) -> Tensor:
         """Features of raw inputs, as the classifier receives them, [n, d]."""
         return self.system.features(self.backbone.inside(inputs))
+
+    def text_features(self, x: Any) -> np.ndarray:
+        """What an exported model takes as `texts`: the features of a table's columns of text."""
+        table = self.preprocessing
+        frame = as_table(x, table)
+        if not isinstance(table, TablePreprocessing) or table.texts is None or frame is None:
+            raise FarshoreError("this learner has no columns of text, or the rows are no table")
+        return table.texts.encode(frame)
 
     def predictor(self) -> nn.Module:
         """The module from raw inputs to logits: the frozen part and what was trained."""
@@ -313,9 +379,13 @@ class Learner:
         assert self.shape is not None
         return self.backbone.inside_form((self.shape, self.dtype))
 
-    def score(self, rows: Rows) -> float:
-        """The learner's metric on these rows."""
-        return score(self.metric, *self.outputs(rows))
+    def score(self, x: Any, y: Any = None) -> float:
+        """The learner's metric on these inputs and labels, or on `Rows` that have both."""
+        task = self.known_task  # refuses a learner that has learned nothing yet
+        if isinstance(x, Rows):
+            return task.score(self.metric, *self.outputs(x))
+        inputs, labels = self._conversion().labelled(x, y)
+        return task.score(self.metric, self.logits(inputs), labels.to(self.device))
 
     def outputs(self, rows: Rows) -> tuple[Tensor, Tensor]:
         """Logits and labels of these rows."""
@@ -325,8 +395,10 @@ class Learner:
         """How rows become inputs now."""
         return Conversion(
             self.preprocess,
+            self.text,
             self.preprocessing,
-            self.classes,
+            self.task,
+            self.task_choice,
             started=bool(self.domains) or self.shape is not None,
             settled=self.backbone.settled,
             observer=self.observer,
@@ -339,9 +411,8 @@ class Learner:
         if steps < 1:
             raise FarshoreError(f"steps = {steps} is not allowed: use at least 1 step per domain")
         if domain.name in [seen["name"] for seen in self.domains]:
-            raise FarshoreError(
-                f"domain {domain.name!r} was learned before: give the new one another name"
-            )
+            why = f"domain {domain.name!r} was learned before: give the new one another name"
+            raise FarshoreError(why)
         if domain.weights is not None:
             check_weighs_rows(self.method_type)
         if domain.weights is not None and self._system is not None and not self.weighted:
@@ -354,44 +425,44 @@ class Learner:
         if self.shape is not None and self.backbone.frozen is None:
             check_row_form(row_form(domain), (self.shape, self.dtype), f"domain {domain.name!r}")
 
-    def _begin(
-        self, domain: Domain, classes: Sequence[Label] | None, *, weighted: bool = False
-    ) -> None:
-        """Fix the input shape and the classes by the first domain, and build the system."""
+    def begin(self, domain: Domain, task: Task | None, *, weighted: bool = False) -> None:
+        """Fix the input shape and the task by the first domain, and build the system.
+
+        Nothing is learned from its rows.
+        """
         if self._system is not None:
             return
-        chosen = list(classes or self.classes or [])
-        if len(chosen) < 2:
-            raise FarshoreError(
-                f"the first domain has one class only ({chosen}): give classes=[...] "
-                "with all labels that may occur"
-            )
+        chosen = task or self.task or Classification()
+        chosen.check_outputs("the first domain")
+        chosen.check_method(self.method_type.name, self.method_type.needs_classes, fit_numbers)
+        self.metric = chosen.main_metric(self.metric)
         form = self.backbone.form or row_form(domain)
         self.weighted = weighted if self.weighted is None else self.weighted
         setup = self._setup(form, chosen)
         self._system = SYSTEMS.get(self.method_type.system)(setup)
-        self.shape, self.dtype, self.classes = *form, chosen
+        self.shape, self.dtype, self.task = *form, chosen
 
-    def _setup(self, form: RowForm, classes: Sequence[Label], *, restored: bool = False) -> Setup:
+    def _setup(self, form: RowForm, task: Task, *, restored: bool = False) -> Setup:
         backbone = self.backbone
         if self.profile is None:
             self.profile = usual_profile(
                 form[0], backbone.train, backbone.network, backbone.settings
             )
-        trained = backbone.trained(form, len(classes), restored=restored)
+        trained = backbone.trained(form, task.outputs, restored=restored)
         return Setup(
             entry=self.method_type,
             settings=self._method_settings,
             profile=self.profile,
             run=self.run,
             shape=trained.shape,
-            classes=len(classes),
+            task=task.under(self.run),
             network=trained.network,
             network_settings=trained.settings,
             capacity=self.capacity,
             seed=self.seed,
             device=self.device,
             observer=self.observer,
+            metric=self.metric,
             weighted=bool(self.weighted),
             restored=restored,
         )
@@ -411,8 +482,10 @@ class Learner:
             "settings": {**self._method_settings, **self._run_settings()},
             "network_settings": stored,
             "classes": self.classes,
+            "task": self.task_choice,
             "metric": self.metric,
             "preprocess": self.preprocess,
+            "text": self.text,
             "weighted": self.weighted,
             "seed": self.seed,
             "profile": self.profile,
@@ -436,6 +509,8 @@ class Learner:
         }
         if self.preprocessing is not None:
             state["preprocessing"] = self.preprocessing.state_dict()
+        if self.task is not None:
+            state[TASK] = self.task.state_dict()
         if self.backbone.frozen is not None:
             state[FROZEN] = dict(self.backbone.frozen.state_dict())
         return state
@@ -444,18 +519,21 @@ class Learner:
         """Restore the state from `state_dict` in a learner of the same configuration."""
         check_state(state)
         self.domains = [dict(domain) for domain in state["domains"]]
+        if self.weighted is None:  # what the first domain determined
+            self.weighted = state["config"]["weighted"]
         self.preprocessing = from_state(state["preprocessing"])
         if state["system"] is None:
             if self.domains:
                 raise FormError("domains were learned, but there is no model")
             return
         kind = SYSTEMS.get(self.method_type.system)
-        if len(self.classes or []) < 2:
+        task = self.task = self.task or restored_task(state.get(TASK))
+        if task.outputs < task.fewest_outputs:
             raise FormError("there is a model, but it has fewer than two classes")
         own_network = not isinstance(self.backbone.network, str)
         form = stored_form(state, self.preprocessing, own_network=own_network)
         self.backbone.restore(state.get(FROZEN), form)
-        setup = self._setup(form, self.classes or [], restored=True)
+        setup = self._setup(form, task, restored=True)
         kind.check_state(setup, state["system"])
         self._system = kind(setup)
         self._system.load_state_dict(state["system"])

@@ -1,36 +1,42 @@
 """What the saved state of a learner looks like, and how it is checked before anything is built."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Any
 
 import torch
 
-from ..base.forms import FormError, ListOf, MapOf, Maybe, check_form, check_keys
+from ..base.forms import NAMES, FormError, ListOf, MapOf, Maybe, check_form, check_keys
 from ..data.domain import RowForm
 from ..data.images.image_folder import ImagePreprocessing
 from ..data.preprocessing import Preprocessing
 
 # The arguments that recreate the learner.
 CONFIG: dict[str, Any] = {
-    **dict.fromkeys(("method", "metric", "preprocess"), ""),
+    **dict.fromkeys(("method", "metric", "preprocess", "task"), ""),
     **dict.fromkeys(("memory", "seed"), 0),
     **dict.fromkeys(("network", "profile"), Maybe("")),
     **dict.fromkeys(("settings", "network_settings"), MapOf(None)),
-    **{"classes": Maybe(ListOf(None)), "weighted": Maybe(True)},
+    **{"classes": Maybe(ListOf(None)), "weighted": Maybe(True), "text": NAMES},
 }
 STATE = dict.fromkeys(("config", "domains", "shape", "dtype", "preprocessing", "system"))
 # The weights of the frozen part, if there is one.
 FROZEN = "frozen"
+# What a label is; older states, all of classes, do not say.
+TASK = "task"
 LARGEST_INPUT = 1 << 28
+
+
+def full_config(state: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a stored learner; before there were texts or numbers, it named none."""
+    return {"text": [], "task": "auto", **state["config"]}
 
 
 def check_state(state: Mapping[str, Any]) -> None:
     """Raise a FormError unless the state has the parts of a learner and a list of domains."""
     frozen = {FROZEN: None} if FROZEN in state else {}
-    check_keys(state, STATE | frozen, "the state")
+    check_keys(state, STATE | frozen | ({TASK: None} if TASK in state else {}), "the state")
+    check_form(full_config(state), CONFIG, "config")
     check_form(state["domains"], ListOf({"name": "", "rows": 0, "steps": 0}), "domains")
 
 

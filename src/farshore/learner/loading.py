@@ -1,7 +1,5 @@
 """Loading: a learner from a saved folder or state, without running any code that it names."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,7 +11,7 @@ from ..networks.network import Network
 from ..networks.pretrained.own_module import is_own_module
 from ..observer import Observer
 from .learner import Learner
-from .learner_state import CONFIG
+from .learner_state import CONFIG, full_config
 
 
 def load(
@@ -38,8 +36,8 @@ def from_state_dict(
 ) -> Learner:
     """A learner from its `state_dict`; messages name `folder` as its origin."""
     try:
-        check_form(state["config"], CONFIG, "config")
-        config = dict(state["config"])
+        config = full_config(state)
+        check_form(config, CONFIG, "config")
         if config["network"] is None:
             if network is None:
                 raise FarshoreError(

@@ -1,7 +1,5 @@
 """CSV: one file per run, with a line per number."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Mapping
 from typing import IO
@@ -25,9 +23,8 @@ class CSV(Logger):
             self.folder.mkdir(parents=True, exist_ok=True)
             self._file = self.path.open("w", encoding="utf-8", newline="")
             csv.writer(self._file).writerow(["step", "name", "value"])
-        csv.writer(self._file).writerows(
-            [self.count, name, repr(value)] for name, value in values.items()
-        )
+        rows = ([self.count, name, repr(value)] for name, value in values.items())
+        csv.writer(self._file).writerows(rows)
         self._file.flush()
 
     def close(self) -> None:

@@ -63,9 +63,8 @@ class Logger(Observer):
         self.describe({"benchmark": result.title, **_described(result)})
         if result.target is not None:
             scores = result.target.scores
-            self.write(
-                {f"target/{name}": score for name, score in scores.items() if score is not None}
-            )
+            known = {name: score for name, score in scores.items() if score is not None}
+            self.write({f"target/{name}": score for name, score in known.items()})
         self.close()
 
     @abstractmethod

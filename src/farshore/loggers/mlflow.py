@@ -1,7 +1,5 @@
 """MLflow: one run of the experiment `farshore` per run."""
 
-from __future__ import annotations
-
 import os
 import re
 import time

@@ -1,7 +1,5 @@
 """TensorBoard: one folder of events per run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from ..errors import needs

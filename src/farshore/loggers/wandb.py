@@ -1,7 +1,5 @@
 """Weights & Biases: one run of the project `farshore` per run."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping
 from typing import Any

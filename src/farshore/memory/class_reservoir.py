@@ -1,7 +1,5 @@
 """ClassReservoirMemory: one reservoir per class."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Self
 
@@ -98,9 +96,8 @@ class ClassReservoirMemory(ReservoirMemory):
         if not state["rows"]:
             return
         reservoirs = min(self.classes, self.limit(state["rows"]))
-        Like((reservoirs,), torch.long, below=LARGEST_NUMBER).check(
-            state["offered"], "memory.offered"
-        )
+        offered = Like((reservoirs,), torch.long, below=LARGEST_NUMBER)
+        offered.check(state["offered"], "memory.offered")
         if int(state["offered"].sum()) != state["seen"]:
             raise FormError("memory.offered does not add up to the rows observed")
 

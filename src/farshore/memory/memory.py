@@ -4,8 +4,6 @@ The trainer calls `open_domain` when a domain starts, `draw` and `observe` in ev
 `close_domain` when the domain ends. Images stay uint8; z (logits, features) are floats.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +17,8 @@ from ..base.forms import FormError, Like, check_keys
 from ..data.batch import Draw
 from ..errors import FarshoreError
 from ..settings import RunSettings
+from ..tasks.classification import CLASSIFICATION
+from ..tasks.task import Task
 
 # Rows by field: `inputs`, `labels` and the outputs the method stores per row; [n, ...] each.
 Fields = dict[str, Tensor]
@@ -35,13 +35,13 @@ class KeptForm:
     """
 
     shape: tuple[int, ...]
-    classes: int
+    task: Task
     outputs: Mapping[str, int]
 
     def check(self, fields: Any, where: str, *, most: int) -> int:
         """Raise a FormError unless these are at most `most` such rows; return how many."""
         check_keys(fields, {"inputs": None, "labels": None, **self.outputs}, where)
-        Like((None,), torch.long, below=self.classes).check(fields["labels"], f"{where}.labels")
+        self.task.label_form(None).check(fields["labels"], f"{where}.labels")
         rows = len(fields["labels"])
         if rows > most:
             raise FormError(f"{where} has {rows} rows, more than the memory keeps")
@@ -78,6 +78,8 @@ class Memory(ABC):
 
     # Whether rows are kept without their domain, so that those of one domain cannot be deleted.
     mixes_domains: ClassVar[bool] = False
+    # What a label is; set by the system that keeps the memory.
+    task: Task = CLASSIFICATION
 
     def __init__(self, capacity: int, *, max_bytes: int | None = None) -> None:
         if capacity < 1:
@@ -87,7 +89,7 @@ class Memory(ABC):
 
     @classmethod
     def build(cls, capacity: int, classes: int, run: RunSettings) -> Self:
-        """Create a memory for this many classes with the settings of a run."""
+        """Create a memory for this many outputs with the settings of a run."""
         return cls(capacity, max_bytes=run.memory_bytes)
 
     def open_domain(self, domain: str, source: Source) -> None:

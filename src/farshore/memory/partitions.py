@@ -1,7 +1,5 @@
 """PartitionedMemory: one partition per domain."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Literal, Self
 
@@ -47,12 +45,8 @@ class PartitionedMemory(Memory):
     @classmethod
     def build(cls, capacity: int, classes: int, run: RunSettings) -> Self:
         """Create a memory with the settings of a run."""
-        return cls(
-            capacity,
-            max_bytes=run.memory_bytes,
-            class_balanced=run.class_balanced_memory,
-            fill=run.memory_fill,
-        )
+        balanced, fill = run.class_balanced_memory, run.memory_fill
+        return cls(capacity, max_bytes=run.memory_bytes, class_balanced=balanced, fill=fill)
 
     # ---- life cycle of a domain ------------------------------------------------------------------
 
@@ -96,9 +90,8 @@ class PartitionedMemory(Memory):
         """The rows of each domain, in learning order, as views."""
         partitions, start = {}, 0
         for name, size in self.sizes.items():
-            partitions[name] = {
-                key: field[start : start + size] for key, field in self.fields.items()
-            }
+            rows = slice(start, start + size)
+            partitions[name] = {key: field[rows] for key, field in self.fields.items()}
             start += size
         return partitions
 
@@ -125,7 +118,7 @@ class PartitionedMemory(Memory):
     def choose(self, labels: Tensor, rows: int, generator: torch.Generator) -> Tensor:
         """Which rows of a domain to keep, in random order, balanced by class if asked for."""
         if self.class_balanced:
-            return balanced_order(labels, generator)[:rows]
+            return balanced_order(self.task.strata(labels), generator)[:rows]
         return torch.randperm(len(labels), generator=generator, device=labels.device)[:rows]
 
     def add(self, domain: str, rows: Fields) -> None:
@@ -134,10 +127,8 @@ class PartitionedMemory(Memory):
         room = self.room(rows, domain)
         self.forget(domain)
         limit, count = self.limit(rows), len(self.sizes) + 1
-        sizes = {
-            name: min(size, share(limit, count, number))
-            for number, (name, size) in enumerate(self.sizes.items())
-        }
+        numbered = enumerate(self.sizes.items())
+        sizes = {name: min(size, share(limit, count, place)) for place, (name, size) in numbered}
         self._shrink(sizes)
         new = {key: field[:room].detach() for key, field in rows.items()}
         self.fields = {
@@ -157,12 +148,8 @@ class PartitionedMemory(Memory):
         if list(sizes.values()) == list(self.sizes.values()):
             return
         starts = np.cumsum([0, *self.sizes.values()])[:-1]
-        index = np.concatenate(
-            [
-                np.arange(start, start + size)
-                for start, size in zip(starts, sizes.values(), strict=True)
-            ]
-        )
+        ranges = zip(starts, sizes.values(), strict=True)
+        index = np.concatenate([np.arange(start, start + size) for start, size in ranges])
         chosen = torch.from_numpy(index)
         self.fields = {key: field[chosen.to(field.device)] for key, field in self.fields.items()}
 
@@ -192,11 +179,8 @@ class PartitionedMemory(Memory):
 
     def state_dict(self) -> dict[str, Any]:
         """All rows per domain, in learning order, and the partition being filled."""
-        return {
-            "names": list(self.sizes),
-            "rows": list(self.kept().values()),
-            "coming": self.coming.state_dict() if self.coming is not None else None,
-        }
+        coming = self.coming.state_dict() if self.coming is not None else None
+        return {"names": list(self.sizes), "rows": list(self.kept().values()), "coming": coming}
 
     def check_state(self, state: Any, form: KeptForm) -> None:
         """Raise a FormError unless these are named partitions within the capacity."""
@@ -221,26 +205,23 @@ class PartitionedMemory(Memory):
     def load_state_dict(self, state: Mapping[str, Any], device: torch.device) -> None:
         """Restore the state from `state_dict`."""
         rows = state["rows"]
-        self.fields = {
-            key: torch.cat([fields[key] for fields in rows]).to(device)
-            for key in (rows[0] if rows else ())
-        }
+        keys = rows[0] if rows else ()
+        self.fields = {key: torch.cat([of[key] for of in rows]).to(device) for key in keys}
         names = state["names"]
-        self._describe(
-            {name: len(fields["labels"]) for name, fields in zip(names, rows, strict=True)}
-        )
+        pairs = zip(names, rows, strict=True)
+        self._describe({name: len(fields["labels"]) for name, fields in pairs})
         if self.coming is not None and state["coming"] is not None:
             self.coming.load_state_dict(state["coming"], device)
 
 
-def balanced_order(labels: Tensor, generator: torch.Generator) -> Tensor:
-    """A random order in which every prefix has nearly the same number of rows per class."""
-    order = torch.randperm(len(labels), generator=generator, device=labels.device)
-    shuffled = labels[order]
-    rank = torch.zeros_like(shuffled)  # how many rows of the same class come earlier
-    for label in shuffled.unique():
-        of_class = shuffled == label
-        rank[of_class] = torch.arange(int(of_class.sum()), device=labels.device)
+def balanced_order(strata: Tensor, generator: torch.Generator) -> Tensor:
+    """A random order in which every prefix has nearly the same number of rows per stratum."""
+    order = torch.randperm(len(strata), generator=generator, device=strata.device)
+    shuffled = strata[order]
+    rank = torch.zeros_like(shuffled)  # how many rows of the same stratum come earlier
+    for each in shuffled.unique():
+        within = shuffled == each
+        rank[within] = torch.arange(int(within.sum()), device=strata.device)
     return order[torch.argsort(rank, stable=True)]
 
 

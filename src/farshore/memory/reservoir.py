@@ -1,7 +1,5 @@
 """ReservoirMemory: one uniform sample of the whole stream."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -30,6 +30,7 @@ DEFAULT_METHOD = "er"
 GROUPS = (
     *("finetune", "optimization", "regularization", "replay", "latent-replay", "trees", "tailored"),
     *("mixture", "naive", "closed-form", "committee", "adaptation", "upper-bound"),
+    "references",
 )
 # Where each method is, what it does in one line, and its group.
 BUILTIN = listed(
@@ -40,6 +41,8 @@ upgd | .upgd:UPGD | optimization | protects useful weights and perturbs the othe
 ewc | .ewc:EWC | regularization | anchors weights that past domains depend on (Fisher information)
 si | .si:SI | regularization | anchors weights that lowered the loss on past domains
 snr | .snr:SNR | regularization | resets units that have stopped firing
+evos | .evos:EvoS | latent-replay |
+    keeps feature statistics, no rows, and predicts those of the next domain
 fdr | .fdr:FDR | replay | keeps the probabilities on kept rows as they were
 er-ace | .er_ace:ERACE | replay | replay; new rows compete only with their own classes
 lode | .lode:LODE | replay | replay; separates new from old classes in the loss
@@ -48,7 +51,8 @@ cope | .cope:CoPE | latent-replay | one prototype per class; predicts the neares
 efc | .efc:EFC | latent-replay | anchors features that the outputs depend on; keeps no rows
 sarl | .sarl:SARL | latent-replay | sparse activations, a frozen past model and class prototypes
 er | .er:ER | replay | plain replay: a batch from every past domain in each step
-er-kd | .er_kd:ERKD | replay | plain replay that also keeps past logits (distillation)
+er-kd | .er_kd:ERKD | replay | plain replay that also keeps past logits, or a slow teacher's
+groupdro | .groupdro:GroupDRO | replay | replay that counts the domains with the highest loss most
 der++ | .derpp:DERPP | replay | replay that matches stored logits as well as labels
 cl-vrex | .vrex:CLVREX | tailored | replay with equal risks in all domains
 cl-fishr | .fishr:CLFishr | tailored | replay with equal gradient variances in all domains
@@ -65,18 +69,31 @@ naive-cl-andmask | .andmask:NaiveCLANDMask | naive |
 trees | ..systems.trees.entry:Trees | trees |
     boosted decision trees on the new and the kept rows (tables)
 ridge | ..systems.closed_form.ridge:Ridge | closed-form |
-    ridge regression on fixed features; forgets nothing
+    ridge regression on fixed features (RanPAC); forgets nothing
 ncm | ..systems.closed_form.ncm:NCM | closed-form | nearest class mean on fixed features
 slda | ..systems.closed_form.slda:SLDA | closed-form |
     class means with one shared covariance, updated row by row
-best | ..systems.committee.entry:Best | committee | cl-mix and two closed forms together; start here
+auto | ..systems.committee.entry:Auto | committee |
+    networks, closed forms and trees, weighed by what each predicted
+best | ..systems.committee.entry:Best | committee | cl-mix and two closed forms; auto replaces it
 majority | ..systems.closed_form.majority:Majority | closed-form |
     always the most frequent class; the level to beat
 joint | .joint:Joint | upper-bound | trains on all sources at once; the level to reach
+joint-linear | ..systems.joint.entry:JointLinear | references |
+    logistic regression on all sources at once (tables)
+joint-forest | ..systems.joint.entry:JointForest | references |
+    a random forest on all sources at once (tables)
+joint-trees | ..systems.joint.entry:JointTrees | references |
+    boosted trees on all sources at once (tables)
 urm | .urm:URM | upper-bound | trains on all sources at once, with features spread evenly
 """
 )
 METHODS: Registry[type[Entry]] = Registry("method", "farshore.methods", BUILTIN, __name__)
+
+
+def fit_numbers() -> str:
+    """The names of the continual methods for labels that are numbers."""
+    return ", ".join(name for name in continual() if not METHODS.get(name).needs_classes)
 
 
 def continual() -> list[str]:

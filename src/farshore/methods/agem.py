@@ -1,7 +1,5 @@
 """A-GEM: steps that, to first order, do not increase the mean loss on the memory."""
 
-from __future__ import annotations
-
 from ..data.batch import Batch
 from ..invariance.sign_agreement import remove_conflict
 from .finetune import Finetune

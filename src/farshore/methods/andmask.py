@@ -1,7 +1,5 @@
 """CL-ANDMask and Naive-CL-ANDMask: steps along the directions on which the domains agree."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
@@ -57,6 +55,12 @@ class CLANDMaskSettings(NaiveCLANDMaskSettings):
     alignment_weight: float = setting(
         0.1, Uniform(0.1, 0.5), ge=0, help="α, the weight of the distillation gradient"
     )
+    distillation_weight: float = setting(
+        0.0,
+        ge=0,
+        help="weight of a further distillation of the stored logits, as in er-kd: its gradient is "
+        "neither masked nor projected; not in the paper",
+    )
     alignment_reduction: Literal["mean", "sum"] = setting(
         "mean", help="reduction of the distillation over replayed domains"
     )
@@ -85,6 +89,7 @@ class NaiveCLANDMask(Method):
     """
 
     name = "naive-cl-andmask"
+    needs_classes = False
     group = "naive"
     results_version = 2
     reference = "the paper, after Parascandolo et al., ICLR 2021"
@@ -111,9 +116,8 @@ class NaiveCLANDMask(Method):
         if self.stored:
             own = flat(own_gradient(parameter) for parameter in self.parameters)
             signs, total = self._sums
-            masked, _ = self.vote.decide(
-                own.sign() + signs, own + total, 1 + len(self.stored), self.sizes, self.threshold
-            )
+            votes, summed, of = own.sign() + signs, own + total, 1 + len(self.stored)
+            masked, _ = self.vote.decide(votes, summed, of, self.sizes, self.threshold)
             write_gradients(self.parameters, masked)
         return terms
 
@@ -125,9 +129,9 @@ class NaiveCLANDMask(Method):
         order = torch.randperm(len(rows), generator=self.generator, device=self.threshold.device)
         if domain in self.stored:
             self._summed = None
-        self.stored[domain] = flat(
-            mean_gradient(self.network, self.parameters, rows, order, self.settings.batch_size)
-        )
+        size = self.settings.batch_size
+        gradient = mean_gradient(self.network, self.parameters, self.task, rows, order, size)
+        self.stored[domain] = flat(gradient)
 
     @property
     def _sums(self) -> tuple[Tensor, Tensor]:
@@ -151,11 +155,8 @@ class NaiveCLANDMask(Method):
 
     def state_dict(self) -> dict[str, Any]:
         """The stored gradients and the threshold."""
-        return {
-            "names": list(self.stored),
-            "gradients": list(self.stored.values()),
-            "threshold": self.threshold,
-        }
+        names, gradients = list(self.stored), list(self.stored.values())
+        return {"names": names, "gradients": gradients, "threshold": self.threshold}
 
     def state_form(self) -> Any:
         """A gradient has an entry per trainable weight."""
@@ -179,6 +180,7 @@ class CLANDMask(NaiveCLANDMask):
     sign(g_e)| - τ) / T); g̃ = m ∘ ḡ / (mean(m) + ε) per parameter tensor; q = ∇ 1/|E| Σ_e E ||h(x)
     - z||² on replayed rows; if <q, g̃> < 0 then q -= <q, g̃>/||g̃||² g̃; step along g̃ + α q. τ
     moves by 0.01 per step while the hard mask's density is outside [0.1, 0.9].
+    `distillation_weight` adds that weight times ∇ 1/|E| Σ_e E_(x,z)~B_e mean_c (h(x)_c - z_c)².
     Paper: Parascandolo et al., ICLR 2021; the paper, table 1 and appendix, row CL-ANDMask.
 
     Readings: the soft mask of the appendix, not the hard one of table 1; T is 1 (the paper gives no
@@ -198,36 +200,70 @@ class CLANDMask(NaiveCLANDMask):
         """g̃ + α q over the current and the replayed domains."""
         if not batch.replayed:
             return Method.gradients(self, batch)
+        stack, extra, values = self._domain_gradients(batch)
+        masked, density = self.vote.combine(stack, self.sizes, self.threshold)
+        terms = {"erm": values[0].mean(), "density": density}
+        if extra is not None:
+            for name, part in self._distilled(extra, masked, batch).items():
+                masked = masked + part
+                terms[name] = values[1].sum() * self._scales(batch)[name]
+        write_gradients(self.parameters, masked)
+        if self.settings.adaptive_agreement:
+            self._adapt(density)
+        return terms
+
+    def doses(self, batch: Batch) -> Terms:
+        """What the mask takes away, the cosine of g̃ and ḡ, and the parts of distillation.
+
+        The latter are lengths relative to that of g̃.
+        """
+        if not batch.replayed:
+            return {}
+        stack, extra, _ = self._domain_gradients(batch)
+        signs, mean = stack.sign().sum(dim=0), stack.mean(dim=0)
+        found = {"masked": self.vote.masked_share(signs, len(stack), self.threshold)}
+        masked, _ = self.vote.combine(stack, self.sizes, self.threshold)
+        found["cosine"] = nn.functional.cosine_similarity(masked, mean, dim=0)
+        if extra is not None:
+            parts = self._distilled(extra, masked, batch)
+            found |= {name: part.norm() / masked.norm() for name, part in parts.items()}
+        return found
+
+    def _domain_gradients(self, batch: Batch) -> tuple[Tensor, Tensor | None, list[Tensor]]:
+        """g_e of every domain, Σ_e ∇ E ||h(x) - z||² if it has a weight, and the losses."""
         settings = self.settings
-        distilled = settings.alignment_weight > 0
+        distilled = settings.alignment_weight > 0 or settings.distillation_weight > 0
         joint = settings.forward == "joint" and bool(self.network.batchnorms())
         stored = batch.stored["logits"]
 
         def losses(index: int, logits: Tensor, labels: Tensor) -> list[Tensor]:
             domain_losses = [self.risk(logits, labels)]
             if distilled and index > 0:
-                domain_losses.append(
-                    distillation(
-                        logits[None], stored[index - 1][None], settings.distillation_reduction
-                    )[0]
-                )
+                of_domain, reduction = stored[index - 1][None], settings.distillation_reduction
+                domain_losses.append(distillation(logits[None], of_domain, reduction)[0])
             return domain_losses
 
-        stack, extra, values = domain_gradients(
-            self.network, self.parameters, batch, losses, joint=joint
-        )
-        masked, density = self.vote.combine(stack, self.sizes, self.threshold)
-        terms = {"erm": values[0].mean(), "density": density}
-        if extra is not None:
-            scale = 1 / batch.replayed if settings.alignment_reduction == "mean" else 1.0
-            masked = masked + settings.alignment_weight * remove_conflict(
-                scale * extra, masked, settings.projection, self.sizes
+        return domain_gradients(self.network, self.parameters, batch, losses, joint=joint)
+
+    def _distilled(self, extra: Tensor, masked: Tensor, batch: Batch) -> Terms:
+        """The gradients that distillation adds to g̃, from Σ_e ∇ E ||h(x) - z||²."""
+        settings, scales, parts = self.settings, self._scales(batch), {}
+        if settings.alignment_weight > 0:
+            parts["alignment"] = settings.alignment_weight * remove_conflict(
+                scales["alignment"] * extra, masked, settings.projection, self.sizes
             )
-            terms["alignment"] = values[1].sum() * scale
-        write_gradients(self.parameters, masked)
-        if settings.adaptive_agreement:
-            self._adapt(density)
-        return terms
+        if settings.distillation_weight > 0:
+            parts["distillation"] = settings.distillation_weight * scales["distillation"] * extra
+        return parts
+
+    def _scales(self, batch: Batch) -> dict[str, float]:
+        """What the sum over domains is multiplied by; `distillation` is a mean over classes."""
+        mean = 1 / batch.replayed
+        summed = self.settings.distillation_reduction == "sum_classes"
+        return {
+            "alignment": mean if self.settings.alignment_reduction == "mean" else 1.0,
+            "distillation": mean / (self.network.classes if summed else 1),
+        }
 
     def _adapt(self, density: Tensor) -> None:
         """Decrease τ if the mask passes too few entries, increase it if it passes too many."""

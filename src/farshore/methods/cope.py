@@ -1,7 +1,5 @@
 """CoPE: one slowly moving prototype per class, and an embedding that clusters rows around it."""
 
-from __future__ import annotations
-
 import math
 from typing import ClassVar, Literal
 
@@ -24,18 +22,10 @@ class CoPESettings(MethodSettings):
 
     temperature: float = setting(1.0, Uniform(0.5, 1.0), gt=0, help="τ, divides the similarities")
     prototype_momentum: float = setting(
-        0.9,
-        Choice((0.8, 0.9, 1.0)),
-        ge=0,
-        le=1,
-        help="γ, the momentum of the prototypes; 1: they never move",
+        0.9, Choice((0.8, 0.9, 1.0)), ge=0, le=1, help="γ, momentum of the prototypes; 1: they stay"
     )
     repeats: int = setting(
-        3,
-        Choice((1, 2, 3, 4, 5)),
-        ge=1,
-        le=1000,
-        help="steps on each incoming batch, each with different replayed rows",
+        3, Choice((1, 2, 3, 4, 5)), ge=1, le=1000, help="steps on a batch, each with other replay"
     )
     embedding: Literal["layer", "features"] = setting(
         "layer",
@@ -97,7 +87,7 @@ class CoPE(Method):
         return network
 
     @property
-    def head(self) -> PrototypeHead:
+    def head(self) -> "PrototypeHead":
         """The network's prototype head."""
         assert isinstance(self.network.classifier, PrototypeHead)
         return self.network.classifier
@@ -106,30 +96,22 @@ class CoPE(Method):
         """Steps on the current rows, each with other replayed rows, then new prototypes."""
         head, repeats = self.head, self.settings.repeats
         avalanche = self.settings.reading == "avalanche"
-        sums, counts = (
-            torch.zeros_like(head.prototypes),
-            head.prototypes.new_zeros(len(head.prototypes)),
-        )
+        sums = torch.zeros_like(head.prototypes)
+        counts = head.prototypes.new_zeros(len(head.prototypes))
         for repeat in range(repeats):
             inputs, labels = self._joined(batch, first=repeat == 0)
             directions = head.direction(self.network.extract(inputs))
-            loss = pseudo_prototype_loss(
-                directions,
-                labels,
-                head.prototypes,
-                self.settings.temperature,
-                repel_both=self.settings.reading == "original",
-            )
+            both, temperature = self.settings.reading == "original", self.settings.temperature
+            rows = (directions, labels, head.prototypes)
+            loss = pseudo_prototype_loss(*rows, temperature, repel_both=both)
             with self.stepping():
                 loss.backward()
             first = 0 if avalanche or repeat == repeats - 1 else batch.rows
-            new_sums, new_counts = class_sums(
-                directions.detach()[first:], labels[first:], len(head.prototypes)
-            )
+            newest, classes = directions.detach()[first:], len(head.prototypes)
+            new_sums, new_counts = class_sums(newest, labels[first:], classes)
             sums, counts = sums + new_sums, counts + new_counts
-        head.prototypes.copy_(
-            moved(head.prototypes, sums, counts, self.settings.prototype_momentum, unit=avalanche)
-        )
+        momentum = self.settings.prototype_momentum
+        head.prototypes.copy_(moved(head.prototypes, sums, counts, momentum, unit=avalanche))
         return {"pseudo_prototypes": loss.detach()}
 
     def _joined(self, batch: Batch, *, first: bool) -> tuple[Tensor, Tensor]:
@@ -162,13 +144,11 @@ def pseudo_prototype_loss(
     own = labels[:, None]
     rest = others.gather(1, own)
     by_rows = -softplus(rest - directions @ constant.T / temperature)
-    by_rows = by_rows.masked_fill(
-        ~same | torch.eye(len(labels), dtype=torch.bool, device=labels.device), -torch.inf
-    )
+    itself = torch.eye(len(labels), dtype=torch.bool, device=labels.device)
+    by_rows = by_rows.masked_fill(~same | itself, -torch.inf)
     by_prototype = -softplus(rest - to_prototypes.gather(1, own))
-    attraction = same.sum(dim=1).to(directions.dtype).log() - torch.cat(
-        [by_rows, by_prototype], dim=1
-    ).logsumexp(dim=1)
+    attracted = torch.cat([by_rows, by_prototype], dim=1).logsumexp(dim=1)
+    attraction = same.sum(dim=1).to(directions.dtype).log() - attracted
 
     # Row j, column i: the row j of another class, repelled from i and from the prototype of i's
     # class. log(1 - sigmoid(x)) = -softplus(x).
@@ -208,14 +188,13 @@ class PrototypeHead(nn.Module):
     ) -> None:
         super().__init__()
         self.in_features, self.out_features = feature_dim, classes
-        self.embedding: nn.Module = (
-            nn.Identity() if dimension is None else nn.Linear(feature_dim, dimension)
-        )
+        self.embedding: nn.Module = nn.Identity()
+        if dimension is not None:
+            self.embedding = nn.Linear(feature_dim, dimension)
         self.temperature = temperature
         drawn = torch.rand(classes, dimension or feature_dim)
-        self.register_buffer(
-            "prototypes", nn.functional.normalize(drawn if positive else 2 * drawn - 1, dim=1)
-        )
+        drawn = drawn if positive else 2 * drawn - 1
+        self.register_buffer("prototypes", nn.functional.normalize(drawn, dim=1))
 
     def direction(self, features: Tensor) -> Tensor:
         """f: the embedding, normalised to unit length."""

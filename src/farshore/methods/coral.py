@@ -1,7 +1,5 @@
 """CL-CORAL and Naive-CL-CORAL: equal means and covariances of the features in all domains."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Literal
 
@@ -59,12 +57,9 @@ class CLCORAL(Tailored):
     def make_invariance(self) -> FeatureMoments:
         """Feature moments over a batch or over a domain's running state."""
         settings = self.settings
-        return FeatureMoments(
-            settings.statistic_reduction,
-            scope=settings.scope,
-            decay=settings.scope_decay,
-            diagonal=settings.prior_storage == "diagonal",
-        )
+        reduction, diagonal = settings.statistic_reduction, settings.prior_storage == "diagonal"
+        scope, decay = settings.scope, settings.scope_decay
+        return FeatureMoments(reduction, scope=scope, decay=decay, diagonal=diagonal)
 
 
 class NaiveCLCORAL(Naive):

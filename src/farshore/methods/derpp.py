@@ -1,7 +1,5 @@
 """DER++: replay rows with their labels and with the logits from when they were observed."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -56,19 +54,16 @@ class DERPP(Finetune):
 
     def weights(self) -> Mapping[str, float | Tensor]:
         """α and β."""
-        return {
-            "distillation": self.settings.distillation_weight,
-            "replay": self.settings.replay_weight,
-        }
+        settings = self.settings
+        return {"distillation": settings.distillation_weight, "replay": settings.replay_weight}
 
     def terms(self, batch: Batch) -> Terms:
         """`erm`, and from the second domain on `distillation` and `replay`."""
         terms = super().terms(batch)
         if "distillation" in batch.draws and self.settings.distillation_weight:
             draw = batch.draws["distillation"]
-            terms["distillation"] = nn.functional.mse_loss(
-                self.network(draw.inputs), draw.stored["logits"]
-            )
+            logits = self.network(draw.inputs)
+            terms["distillation"] = nn.functional.mse_loss(logits, draw.stored["logits"])
         if "replay" in batch.draws and self.settings.replay_weight:
             draw = batch.draws["replay"]
             terms["replay"] = self.risk(self.network(draw.inputs), draw.labels)

@@ -1,7 +1,5 @@
 """EFC: features may drift where the outputs do not depend on them; Gaussians replay the past."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
@@ -38,7 +36,7 @@ class EFCSettings(MethodSettings):
         Uniform(0.001, 0.1),
         ge=0,
         le=1,
-        help="δ, the decay of the feature matrix per domain; 0: replaced (EFC's code)",
+        help="δ, decay of the matrix per domain; 0: as in the code",
     )
     damping: float = setting(0.01, ge=0, help="η/λ, the cost of drift in every direction")
     bandwidth: float = setting(
@@ -119,11 +117,8 @@ class EFC(Method):
             _, logits = self.forward(batch)
             return {"erm": self.risk(logits, batch.labels)}
         inputs, labels = self._previous_rows(batch)
-        joined = replace(
-            batch,
-            inputs=torch.cat([batch.inputs, inputs]),
-            labels=torch.cat([batch.labels, labels]),
-        )
+        parts = (batch.inputs, inputs), (batch.labels, labels)
+        joined = replace(batch, inputs=torch.cat(parts[0]), labels=torch.cat(parts[1]))
         with self.network.batchnorm("frozen") if settings.batchnorm == "frozen" else nullcontext():
             features, logits = self.forward(joined)
         terms = {"erm": self.risk(logits[:rows], batch.labels)}
@@ -133,9 +128,8 @@ class EFC(Method):
             terms["prototypes"] = self.risk(scores, torch.cat([classes, labels]))
         if settings.drift_weight > 0:
             assert self.matrix is not None
-            terms["drift"] = drift_cost(
-                features[:rows] - self.old.extract(batch.inputs), self.matrix, settings.damping
-            )
+            drift = features[:rows] - self.old.extract(batch.inputs)
+            terms["drift"] = drift_cost(drift, self.matrix, settings.damping)
         return terms
 
     def weights(self) -> Mapping[str, float | Tensor]:
@@ -182,19 +176,15 @@ class EFC(Method):
     def state_form(self) -> Any:
         """The old model is like the network; matrix and Gaussians are over its features."""
         width = self.network.feature_dim
-        return {
-            "old": Maybe(dict(self.network.state_dict())),
-            "matrix": Maybe(Like((width, width))),
-            "gaussians": None,
-        }
+        old, matrix = Maybe(dict(self.network.state_dict())), Maybe(Like((width, width)))
+        return {"old": old, "matrix": matrix, "gaussians": None}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state from `state_dict`."""
         self.old = frozen_copy(self.network, state["old"]) if state["old"] is not None else None
         self.matrix = state["matrix"].to(self.device) if state["matrix"] is not None else None
-        self.gaussians.check_state(
-            state["gaussians"], self.network.feature_dim, self.network.classes
-        )
+        width, classes = self.network.feature_dim, self.network.classes
+        self.gaussians.check_state(state["gaussians"], width, classes)
         self.gaussians.load_state_dict(state["gaussians"], self.device)
 
 
@@ -221,11 +211,8 @@ def followed(
     Nearness is the negative distance in E, scaled to [0, 1] over all rows and means.
     """
     projected = before @ matrix
-    nearness = (
-        2 * projected @ means.T
-        - (projected * before).sum(dim=1, keepdim=True)
-        - ((means @ matrix) * means).sum(dim=1)
-    )
+    of_rows = (projected * before).sum(dim=1, keepdim=True)
+    nearness = 2 * projected @ means.T - of_rows - ((means @ matrix) * means).sum(dim=1)
     low, high = nearness.min(), nearness.max()
     scaled = (nearness - low) / (high - low).clamp(min=torch.finfo(nearness.dtype).tiny)
     weights = (scaled / (2 * bandwidth**2)).softmax(dim=0)

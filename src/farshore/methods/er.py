@@ -1,7 +1,5 @@
 """ER: experience replay, the paper's frame without penalty and alignment."""
 
-from __future__ import annotations
-
 from .finetune import Finetune
 from .method import Replay
 

@@ -1,7 +1,5 @@
 """ER-ACE: replay in which incoming rows do not suppress classes absent from their batch."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 import torch
@@ -51,6 +49,7 @@ class ERACE(Finetune):
     """
 
     name = "er-ace"
+    needs_classes = True
     group = "replay"
     results_version = 3
     reference = "Caccia et al., ICLR 2022, arXiv:2104.05025"
@@ -64,9 +63,8 @@ class ERACE(Finetune):
     def prepare(self, network: Network) -> Network:
         """Replace the classifier by a cosine head, unless the linear one is kept."""
         if self.settings.head == "cosine":
-            network.classifier = CosineHead(
-                network.feature_dim, network.classes, scale=COSINE_SCALE
-            )
+            width, classes = network.feature_dim, network.classes
+            network.classifier = CosineHead(width, classes, scale=COSINE_SCALE)
         return network
 
     def setup(self) -> None:
@@ -82,10 +80,8 @@ class ERACE(Finetune):
         spared = self.highest if self.settings.mask == "official" else None
         masked = mask_absent(logits, batch.labels, spared)
         draw = batch.draws["replay"]
-        return {
-            "erm": self.risk(masked, batch.labels),
-            "replay": self.risk(self.network(draw.inputs), draw.labels),
-        }
+        replay = self.risk(self.network(draw.inputs), draw.labels)
+        return {"erm": self.risk(masked, batch.labels), "replay": replay}
 
 
 def mask_absent(logits: Tensor, labels: Tensor, spared_from: Tensor | None = None) -> Tensor:

@@ -1,19 +1,19 @@
 """EWC in its online form: a quadratic penalty on moving weights that mattered for past domains."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call, grad_and_value, vmap
+from torch.func import functional_call, grad, vmap
 
 from ..base.forms import Maybe
 from ..data.batch import Batch
 from ..data.domain import Rows
 from ..networks.network import EVALUATION_ROWS, Network
 from ..settings import Choice, MethodSettings, setting
+from ..tasks.classification import CLASSIFICATION
+from ..tasks.task import Task
 from .finetune import Finetune
 from .gradient import flat, trainable
 from .method import Terms
@@ -30,14 +30,14 @@ class EWCSettings(MethodSettings):
         10.0,
         Choice((0.1, 1.0, 5.0, 10.0, 30.0, 90.0, 100.0)),
         ge=0,
-        help="λ, the weight of the penalty",
+        help="λ, weight of the penalty",
     )
     decay: float = setting(
         0.9,
         Choice((0.8, 0.9, 1.0)),
         ge=0,
         le=1,
-        help="γ, the decay of the older Fisher information per domain",
+        help="γ, decay of older Fisher information per domain",
     )
     fisher: FisherKind = setting(
         "weighted",
@@ -96,7 +96,7 @@ class EWC(Finetune):
         if not self.settings.penalty_weight:
             return
         order = torch.randperm(len(rows), generator=self.generator, device=self.generator.device)
-        new = fisher_information(self.network, rows, order, self.settings.fisher)
+        new = fisher_information(self.network, rows, order, self.settings.fisher, self.task)
         self.fisher = new if self.fisher is None else self.settings.decay * self.fisher + new
 
     def state_form(self) -> Any:
@@ -109,8 +109,12 @@ def spring(strength: Tensor, weights: Tensor, anchor: Tensor) -> Tensor:
     return (strength * (weights - anchor).square()).sum()
 
 
-def fisher_information(network: Network, rows: Rows, order: Tensor, kind: FisherKind) -> Tensor:
-    """1/n Σ_n [p_n] (∇ log p_n)² over the ordered rows, as one vector over the parameters.
+def fisher_information(
+    network: Network, rows: Rows, order: Tensor, kind: FisherKind, task: Task = CLASSIFICATION
+) -> Tensor:
+    """The mean of the ordered rows' Fisher information, as one vector over the parameters.
+
+    A task says what it is: Σ w (∇a)² over its `fisher_parts`, for classes [p_n] (∇ log p_n)².
 
     Only trainable parameters count; the network is in evaluation mode. If all of them belong to
     linear layers, no gradient of a single row is computed.
@@ -125,16 +129,22 @@ def fisher_information(network: Network, rows: Rows, order: Tensor, kind: Fisher
     device = next(iter(total.values())).device
     for part in order.split(EVALUATION_ROWS if linear else max(1, LARGEST_BLOCK // count)):
         inputs, labels = (values.to(device) for values in rows.take(part))
-        sums = _by_layer(network, layers, inputs, labels, kind) if linear else None
+        given = (network, task, inputs, labels, kind == "weighted")
+        sums = _by_layer(layers, *given) if linear else None
         if sums is None:
-            sums = _row_by_row(network, parameters, inputs, labels, kind)
+            sums = _row_by_row(parameters, *given)
         for name, value in parameters.items():
             total[name] += sums[value] / len(order)
     return flat(total.values())
 
 
 def _by_layer(
-    network: Network, layers: Sequence[nn.Linear], inputs: Tensor, labels: Tensor, kind: FisherKind
+    layers: Sequence[nn.Linear],
+    network: Network,
+    task: Task,
+    inputs: Tensor,
+    labels: Tensor,
+    weighted: bool,
 ) -> dict[Tensor, Tensor] | None:
     """Σ_n w_n (g_no a_ni)² = (w·g²)ᵀ a² of linear layers: a their inputs, g the outputs' gradients.
 
@@ -149,46 +159,53 @@ def _by_layer(
     hooks = [layer.register_forward_hook(record) for layer in layers]
     try:
         with torch.enable_grad():
-            logs = -nn.functional.cross_entropy(network(inputs), labels, reduction="none")
+            parts = task.fisher_parts(network(inputs), labels, weighted=weighted)
     finally:
         for hook in hooks:
             hook.remove()
     shapes = {(output.ndim, len(output)) for _, _, output in seen}
     if len(seen) != len(layers) or shapes != {(2, len(labels))}:
         return None
-    gradients = torch.autograd.grad(logs.sum(), [output for *_, output in seen])
-    weight = _weight(logs.detach(), kind)[:, None]
     sums: dict[Tensor, Tensor] = {}
-    for (layer, given, _), gradient in zip(seen, gradients, strict=True):
-        squared = weight * gradient.square()
-        sums[layer.weight] = squared.T @ given.square()
-        if layer.bias is not None:
-            sums[layer.bias] = squared.sum(0)
+    for number, (value, weight) in enumerate(parts):
+        outputs = [output for *_, output in seen]
+        gradients = torch.autograd.grad(value.sum(), outputs, retain_graph=number + 1 < len(parts))
+        for (layer, given, _), gradient in zip(seen, gradients, strict=True):
+            squared = weight[:, None] * gradient.square()
+            _add(sums, layer.weight, squared.T @ given.square())
+            if layer.bias is not None:
+                _add(sums, layer.bias, squared.sum(0))
     return sums
 
 
 def _row_by_row(
-    network: Network,
     parameters: Mapping[str, Tensor],
+    network: Network,
+    task: Task,
     inputs: Tensor,
     labels: Tensor,
-    kind: FisherKind,
+    weighted: bool,
 ) -> dict[Tensor, Tensor]:
-    """Σ_n w_n (∇ log p_n)² from the gradient of every row."""
+    """Σ_n w_n (∇a_n)² from the gradient of every row."""
 
-    def log_likelihood(values: dict[str, Tensor], row: Tensor, label: Tensor) -> Tensor:
-        return -nn.functional.cross_entropy(
-            functional_call(network, values, (row[None],)), label[None]
-        )
+    def part(
+        values: dict[str, Tensor], row: Tensor, label: Tensor, number: int
+    ) -> tuple[Tensor, Tensor]:
+        outputs = functional_call(network, values, (row[None],))
+        value, weight = task.fisher_parts(outputs, label[None], weighted=weighted)[number]
+        return value[0], weight[0]
 
     values = {name: value.detach() for name, value in parameters.items()}
-    gradients, logs = vmap(grad_and_value(log_likelihood), (None, 0, 0))(values, inputs, labels)
-    weight = _weight(logs, kind)
-    return {
-        parameters[name]: torch.tensordot(weight, gradient.square(), dims=1)
-        for name, gradient in gradients.items()
-    }
+    with torch.no_grad():
+        count = len(task.fisher_parts(network(inputs[:1]), labels[:1], weighted=weighted))
+    sums: dict[Tensor, Tensor] = {}
+    for number in range(count):
+        by_row = vmap(grad(part, has_aux=True), (None, 0, 0, None))
+        gradients, weight = by_row(values, inputs, labels, number)
+        for name, gradient in gradients.items():
+            _add(sums, parameters[name], torch.tensordot(weight, gradient.square(), dims=1))
+    return sums
 
 
-def _weight(logs: Tensor, kind: FisherKind) -> Tensor:
-    return logs.exp() if kind == "weighted" else torch.ones_like(logs)
+def _add(sums: dict[Tensor, Tensor], parameter: Tensor, value: Tensor) -> None:
+    sums[parameter] = sums[parameter] + value if parameter in sums else value

@@ -1,7 +1,5 @@
 """FDR: on remembered rows, keep the predictions from when their domain ended."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar
 
@@ -10,6 +8,8 @@ from torch import Tensor
 
 from ..data.batch import Batch
 from ..settings import MethodSettings, Uniform, setting
+from ..tasks.classification import CLASSIFICATION
+from ..tasks.task import Task
 from .finetune import Finetune
 from .method import Replay, Terms
 
@@ -23,7 +23,7 @@ class FDRSettings(MethodSettings):
         1.0,
         Uniform(0.3, 1.0),
         ge=0,
-        help="α, the weight of the distance to the stored predictions; 0 skips it",
+        help="α, weight of the distance to stored predictions; 0: none",
     )
     second_step: bool = setting(
         True, help="true: a separate step for the distance (Mammoth); false: one step on the sum"
@@ -83,13 +83,15 @@ class FDR(Finetune):
 
     def _distance(self, batch: Batch) -> Tensor:
         draw = batch.draws["replay"]  # [E, m, ...]: the distance is a mean over all rows
-        return function_distance(
-            self.network(draw.inputs.flatten(0, 1)), draw.stored["logits"].flatten(0, 1)
-        )
+        now, then = self.network(draw.inputs.flatten(0, 1)), draw.stored["logits"].flatten(0, 1)
+        return function_distance(now, then, self.task)
 
 
-def function_distance(logits: Tensor, stored: Tensor) -> Tensor:
-    """Mean over rows of ||softmax(logits) - softmax(stored)||₂; its gradient at 0 is 0, not NaN."""
-    difference = logits.softmax(dim=1) - stored.detach().softmax(dim=1)
+def function_distance(logits: Tensor, stored: Tensor, task: Task = CLASSIFICATION) -> Tensor:
+    """Mean over rows of ||p(logits) - p(stored)||₂; its gradient at 0 is 0, not NaN.
+
+    p is softmax for classes; numbers are compared as they are.
+    """
+    difference = task.shown(logits) - task.shown(stored.detach())
     distance: Tensor = torch.linalg.vector_norm(difference, dim=1).mean()
     return distance

@@ -1,7 +1,5 @@
 """Finetune: sequential fine-tuning, the baseline of every comparison."""
 
-from __future__ import annotations
-
 from ..data.batch import Batch
 from .method import Method, Terms
 
@@ -15,6 +13,7 @@ class Finetune(Method):
     """
 
     name = "finetune"
+    needs_classes = False
     group = "finetune"
     reference = "the paper, Eq. 1"
     weighs_rows = True

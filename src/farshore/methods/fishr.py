@@ -1,7 +1,5 @@
 """CL-Fishr and Naive-CL-Fishr: equal variances of the classifier's gradients in all domains."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Literal
 
@@ -29,20 +27,14 @@ class CLFishrSettings(NaiveCLFishrSettings, TailoredSettings):
     """λ 1000, 10^U(1, 4); β 1, U(1, 1000); anneal steps 100 or 500: the paper's table."""
 
     alignment_weight: float = setting(
-        1.0,
-        Uniform(1, 1000),
-        ge=0,
-        help="β, the weight of the alignment; 0 is the paper's ablation",
+        1.0, Uniform(1, 1000), ge=0, help="β, the weight of the alignment; 0: the paper's ablation"
     )
     log_normalisation: Literal["l2", "standardize"] = setting(
         "l2", help="normalisation of log variances: as printed, or centred first (scale-free)"
     )
     log_floor: float = setting(1e-8, gt=0, help="ε in log(v + ε)")
     variance_decay: float = setting(
-        0.0,
-        ge=0,
-        lt=1,
-        help="γ of DomainBed's moving variances per domain; 0 disables it, as in the paper",
+        0.0, ge=0, lt=1, help="γ of DomainBed's moving variances per domain; 0 as in the paper"
     )
 
 
@@ -97,6 +89,6 @@ class NaiveCLFishr(Naive):
 
     def make_invariance(self) -> GradientVariance:
         """Gradient variance; the naive frame has no alignment."""
-        return GradientVariance(
-            self.settings.statistic_reduction, corrected=self.settings.variance_correction
-        )
+        settings = self.settings
+        reduction, corrected = settings.statistic_reduction, settings.variance_correction
+        return GradientVariance(reduction, corrected=corrected)

@@ -1,7 +1,5 @@
 """Gaussians of features, one per pair of domain and class, for methods that keep no rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -55,11 +53,8 @@ class Gaussians:
         parts = self.parts
         means, factors = parts["means"], parts["factors"]
         rounds = -(-rows // len(means))
-        order = (
-            torch.rand(rounds, len(means), generator=generator, device=means.device)
-            .argsort(dim=1)
-            .flatten()[:rows]
-        )
+        draws = torch.rand(rounds, len(means), generator=generator, device=means.device)
+        order = draws.argsort(dim=1).flatten()[:rows]
         noise = torch.randn(
             rows, means.shape[1], generator=generator, device=means.device, dtype=means.dtype
         )
@@ -105,13 +100,10 @@ def fit(features: Tensor, labels: Tensor, *, full: bool) -> dict[str, Tensor]:
         variance = centred.square().sum(dim=0) / freedom
         jitter = JITTER * variance.mean().clamp(min=1)
         means.append(rows.mean(dim=0))
-        factors.append(
-            torch.linalg.cholesky(centred.T @ centred / freedom + jitter.expand_as(variance).diag())
-            if full
-            else (variance + jitter).sqrt()
-        )
-    return {
-        "labels": classes,
-        "means": torch.stack(means).to(features.dtype),
-        "factors": torch.stack(factors).to(features.dtype),
-    }
+        if full:
+            ridge = jitter.expand_as(variance).diag()
+            factors.append(torch.linalg.cholesky(centred.T @ centred / freedom + ridge))
+        else:
+            factors.append((variance + jitter).sqrt())
+    stacked = {"means": torch.stack(means), "factors": torch.stack(factors)}
+    return {"labels": classes, **{name: of.to(features.dtype) for name, of in stacked.items()}}

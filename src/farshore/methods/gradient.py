@@ -1,7 +1,5 @@
 """Gradients per domain, for methods that combine gradients instead of losses."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
@@ -13,7 +11,7 @@ from torch import Tensor, nn
 from ..data.batch import Batch
 from ..data.domain import Rows
 from ..networks.network import Network
-from .method import empirical_risk
+from ..tasks.task import Task
 
 LARGE_BATCH = 1024
 # (index of the domain in the batch, its logits, its labels) -> losses; gradients of the first are
@@ -65,11 +63,8 @@ def domain_gradients(
     summed = torch.stack(second).sum(dim=0) if second else None
     if summed is not None and joint:
         summed = flat(gradients_of(summed, parameters))
-    return (
-        first,
-        summed,
-        [torch.stack(scalars) if scalars else torch.empty(0) for scalars in values],
-    )
+    stacked = [torch.stack(scalars) if scalars else torch.empty(0) for scalars in values]
+    return first, summed, stacked
 
 
 @contextmanager
@@ -95,7 +90,12 @@ def _streams(device: torch.device, count: int) -> list[torch.cuda.Stream]:
 
 
 def mean_gradient(
-    network: Network, parameters: Sequence[nn.Parameter], rows: Rows, order: Tensor, batch_size: int
+    network: Network,
+    parameters: Sequence[nn.Parameter],
+    task: Task,
+    rows: Rows,
+    order: Tensor,
+    batch_size: int,
 ) -> list[Tensor]:
     """Mean over a domain's batches of the gradient of the mean loss, by the current model.
 
@@ -109,7 +109,7 @@ def mean_gradient(
     network.train()
     with network.batchnorm("no_update"):
         for inputs, labels in rows.batches(size, order):
-            loss = empirical_risk(network(inputs.to(device)), labels.to(device))
+            loss = task.risk(network(inputs.to(device)), labels.to(device))
             for sums, part in zip(total, gradients_of(loss, parameters), strict=True):
                 sums += part * (len(labels) / len(rows))
     network.eval()

@@ -1,7 +1,5 @@
 """The base of the naive and the tailored frame: a notion of invariance, its priors, and λ."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar, Literal
 
@@ -10,10 +8,12 @@ from torch import Tensor
 
 from ..base.forms import NAMES, FormError, Like, ListOf, MapOf, check_form
 from ..base.trees import mapped
+from ..data.batch import Batch
 from ..data.domain import Rows
 from ..invariance.invariance import MOST_BYTES, Invariance, Priors, Statistic
+from ..networks.network import Network
 from ..settings import MethodSettings, Power, UniformInt, setting
-from .method import Method
+from .method import Method, Terms, term_doses
 from .priors import compute_prior, domain_features
 
 
@@ -65,6 +65,7 @@ class InvariantMethod(Method):
 
     Settings: ClassVar[type[InvariantSettings]] = InvariantSettings
     settings: InvariantSettings
+    needs_classes = False
     weighs_rows = True
     grows = True
     weight_before_anneal: ClassVar[float] = 0.0
@@ -76,11 +77,14 @@ class InvariantMethod(Method):
     def setup(self) -> None:
         """Create the notion of invariance."""
         self.invariance = self.make_invariance()
+        for notion in (self.invariance, *self.invariance.notions().values()):
+            notion.task = self.task
         # A notion may have further ways to store a prior, in float32: CORAL has `diagonal`.
         half = self.settings.prior_storage == "float16"
         self.priors = Priors("float16" if half else "float32")
         self.running: dict[str, Statistic] = {}
         self.penalty_weight = self.settings.penalty_weight
+        self.annealing = False
         self.unpenalised_steps = 0  # taken before there was a past domain to compare with
 
     def weights(self) -> Mapping[str, float | Tensor]:
@@ -94,20 +98,29 @@ class InvariantMethod(Method):
             return
         if not len(self.priors):
             self.unpenalised_steps = step + 1
-        counts = {
-            "penalty": max(0, step - self.unpenalised_steps),
-            "domain": domain_step,
-            "global": step,
-        }
+        penalised = max(0, step - self.unpenalised_steps)
+        counts = {"penalty": penalised, "domain": domain_step, "global": step}
         count = counts[settings.anneal_scope]
-        annealing = count < settings.anneal_steps
-        self.penalty_weight = self.weight_before_anneal if annealing else settings.penalty_weight
+        self.annealing = count < settings.anneal_steps
+        before, after = self.weight_before_anneal, settings.penalty_weight
+        self.penalty_weight = before if self.annealing else after
         if count == settings.anneal_steps > 0 and settings.anneal_resets_optimizer:
             self.reset_optimizers()
 
     def phase(self) -> Hashable:
-        """The current λ."""
-        return float(self.penalty_weight)
+        """The current λ, and whether it is still that of annealing."""
+        return float(self.penalty_weight), self.annealing
+
+    def doses(self, batch: Batch) -> Terms:
+        """The lengths of the terms' weighted gradients, relative to that of ERM, and λ."""
+        running = dict(self.running)
+        terms = self.terms(batch)
+        self.running = running
+        weights = self.weights_of(terms)
+        found = term_doses(terms, weights, self.network)
+        if "penalty" in found:
+            found["penalty_weight"] = torch.as_tensor(weights["penalty"])
+        return found
 
     def after_domain(self, domain: str, rows: Rows) -> None:
         """Store Φ_s of the end-of-domain model; after the first domain, fit the notion first."""
@@ -159,27 +172,21 @@ class InvariantMethod(Method):
             "unpenalised_steps": self.unpenalised_steps,
         }
 
-    def grown_state(self, state: Mapping[str, Any], before: int, after: int) -> Mapping[str, Any]:
+    def grown_state(self, state: Mapping[str, Any], grown: Network) -> Mapping[str, Any]:
         """The priors and running states for additional classes."""
+        before, after = self.network.classes, grown.classes
         stored = state["priors"]
         priors = [self.invariance.grown(prior, before, after) for prior in stored["priors"]]
-        return {
-            **state,
-            "priors": {**stored, "priors": priors},
-            "running": {
-                domain: self.invariance.grown(running, before, after)
-                for domain, running in state["running"].items()
-            },
+        running = {
+            domain: self.invariance.grown(of_domain, before, after)
+            for domain, of_domain in state["running"].items()
         }
+        return {**state, "priors": {**stored, "priors": priors}, "running": running}
 
     def state_form(self) -> Any:
         """The outline; what depends on the fitted notion is checked once that is restored."""
-        return {
-            "priors": MapOf(None),
-            "running": MapOf(MapOf(None)),
-            "invariance": MapOf(None),
-            "unpenalised_steps": 0,
-        }
+        plain = dict.fromkeys(("priors", "invariance"), MapOf(None))
+        return {**plain, "running": MapOf(MapOf(None)), "unpenalised_steps": 0}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the state from `state_dict`."""

@@ -1,7 +1,5 @@
 """Joint: plain training on all sources at once, the reference of what replay can reach."""
 
-from __future__ import annotations
-
 from .finetune import Finetune
 
 

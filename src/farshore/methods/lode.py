@@ -1,7 +1,5 @@
 """LODE: the cross-entropy of new rows, split into new-against-old and new-against-new."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import ClassVar, Literal
 
@@ -18,10 +16,7 @@ class LODESettings(MethodSettings):
     """ρ 0.1, one of {0.01, 0.05, 0.1, 0.2}: the paper's table."""
 
     rho: float = setting(
-        0.1,
-        Choice((0.01, 0.05, 0.1, 0.2)),
-        ge=0,
-        help="ρ, the weight of new-against-old in the loss of new rows",
+        0.1, Choice((0.01, 0.05, 0.1, 0.2)), ge=0, help="ρ, weight of new-against-old for new rows"
     )
     split: Literal["batch", "domain"] = setting(
         "batch",

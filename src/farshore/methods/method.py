@@ -7,8 +7,6 @@ A method overrides one of these, the first one that suffices:
 - `update(batch)`: step the optimisers (several steps per batch).
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,8 +25,9 @@ from ..invariance.invariance import sum_of
 from ..memory import Memory
 from ..networks.network import Network
 from ..settings import MethodSettings
+from ..tasks.classification import CLASSIFICATION
+from ..tasks.task import Task
 
-TINY = 1e-12
 Terms = dict[str, Tensor]
 MakeOptimizer = Callable[[Iterable[nn.Parameter]], Optimizer]
 
@@ -86,6 +85,8 @@ class Method(Entry):
         self.domains: list[str] = []
         # What the user should know, which the trainer reports at the end of a domain.
         self.notes: list[str] = []
+        # What a label is; set by the trainer before `prepare`.
+        self.task: Task = CLASSIFICATION
         # Set by the learner at the start of a domain, if the run uses class weights.
         self.class_weight: Tensor | None = None
 
@@ -135,10 +136,8 @@ class Method(Entry):
         """Features and logits of the flat batch; the current rows' ones are kept with them."""
         features = self.extract(batch)
         logits: Tensor = self.network.classifier(features)
-        batch.outputs = {
-            "logits": logits[: batch.rows].detach(),
-            "features": features[: batch.rows].detach(),
-        }
+        outputs = {"logits": logits, "features": features}
+        batch.outputs = {name: of[: batch.rows].detach() for name, of in outputs.items()}
         return features, logits
 
     def terms(self, batch: Batch) -> Terms:
@@ -147,19 +146,22 @@ class Method(Entry):
 
     def risk(self, logits: Tensor, labels: Tensor, weights: Tensor | None = None) -> Tensor:
         """The ERM term of these rows, with the run's class weights and the rows' own weights."""
-        return empirical_risk(logits, labels, self.class_weight, weights)
+        return self.task.risk(logits, labels, self.class_weight, weights)
 
     def weights(self) -> Mapping[str, float | Tensor]:
         """The weight of each term; a term that is not named has weight 1."""
         return {}
 
+    def weights_of(self, terms: Terms) -> Mapping[str, float | Tensor]:
+        """The weights of these terms; a method may determine some of them from the gradients."""
+        return self.weights()
+
     def gradients(self, batch: Batch) -> Terms:
         """Compute the gradients of the weighted sum of the terms."""
         terms = self.terms(batch)
-        weights = self.weights()
-        sum_of(
-            weights[name] * term if name in weights else term for name, term in terms.items()
-        ).backward()
+        weights = self.weights_of(terms)
+        weighted = [weights[of] * term if of in weights else term for of, term in terms.items()]
+        sum_of(weighted).backward()
         return {name: term.detach() for name, term in terms.items()}
 
     def update(self, batch: Batch) -> Terms:
@@ -188,6 +190,13 @@ class Method(Entry):
 
     def after_step(self, batch: Batch) -> None:
         """The weights have been updated; the rows have not yet been offered to a reservoir."""
+
+    def doses(self, batch: Batch) -> Terms:
+        """How strongly each term besides `erm` acts on this batch, for the result; may be empty.
+
+        It changes nothing, and BatchNorm does not update its running statistics.
+        """
+        return {}
 
     def after_domain(self, domain: str, rows: Rows) -> None:
         """A domain ended: `rows` are its training rows, available for the last time.
@@ -223,8 +232,8 @@ class Method(Entry):
         for name in self.remembers:
             setattr(self, name, from_state(state[name], getattr(self, name), self.device))
 
-    def grown_state(self, state: Mapping[str, Any], before: int, after: int) -> Mapping[str, Any]:
-        """A saved state of a classifier with `before` classes, for one that has `after`."""
+    def grown_state(self, state: Mapping[str, Any], grown: Network) -> Mapping[str, Any]:
+        """A saved state of this method, for the same network with more classes."""
         return state
 
     def state_form(self) -> Any:
@@ -268,24 +277,27 @@ def unknown_parts(state: Any) -> Any:
     return state
 
 
-def empirical_risk(
-    logits: Tensor,
-    labels: Tensor,
-    class_weight: Tensor | None = None,
-    weights: Tensor | None = None,
-) -> Tensor:
-    """Mean cross-entropy over all rows, current and replayed: the paper's ERM term.
+def gradient_norm(loss: Tensor, network: nn.Module) -> Tensor:
+    """||∇loss|| over all trained parameters; the graph stays for further gradients."""
+    trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    gradients = torch.autograd.grad(loss, trained, retain_graph=True, allow_unused=True)
+    found = [gradient for gradient in gradients if gradient is not None]
+    norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(found)))
+    return norm
 
-    With `class_weight` [C] it is the weighted mean, each row with the weight of its class; with
-    `weights` [n], each row has its own weight, times that of its class.
-    """
-    if weights is None:
-        return nn.functional.cross_entropy(logits, labels, weight=class_weight)
-    if class_weight is not None:
-        weights = weights * class_weight[labels]
-    losses = nn.functional.cross_entropy(logits, labels, reduction="none")
-    # A batch may by chance have no row that counts.
-    return (losses * weights).sum() / weights.sum().clamp(min=TINY)
+
+def term_doses(
+    terms: Terms, weights: Mapping[str, float | Tensor], network: nn.Module
+) -> dict[str, Tensor]:
+    """||w ∇term|| / ||∇erm|| over all trained parameters, for each term besides `erm`."""
+    further = {name: term for name, term in terms.items() if name != "erm"}
+    if not further:
+        return {}
+    erm = gradient_norm(terms["erm"], network)
+    return {
+        name: weights.get(name, 1.0) * gradient_norm(term, network) / erm
+        for name, term in further.items()
+    }
 
 
 def weighted_mean(losses: Tensor, labels: Tensor, class_weight: Tensor | None) -> Tensor:
@@ -294,13 +306,3 @@ def weighted_mean(losses: Tensor, labels: Tensor, class_weight: Tensor | None) -
         return losses.mean()
     weights = class_weight[labels]
     return (losses * weights).sum() / weights.sum()
-
-
-def balanced_weights(labels: Tensor, classes: int) -> Tensor:
-    """n / (k · count) for each of the k classes among these labels; 1 for absent classes.
-
-    With these weights every class has the same total weight.
-    """
-    counts = torch.bincount(labels, minlength=classes)
-    present = counts > 0
-    return torch.where(present, len(labels) / (present.sum() * counts.clamp(min=1)), 1.0)

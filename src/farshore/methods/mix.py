@@ -1,7 +1,5 @@
 """CL-Mix: several notions of invariance in one tailored method."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -46,9 +44,8 @@ class CLMixSettings(AnnealedSettings, BatchStatisticSettings, TailoredSettings):
     def _known(cls, value: str) -> str:
         names = [name.strip() for name in value.split("+")]
         if len(set(names)) < len(names) or not set(names) <= set(NOTIONS):
-            raise ValueError(
-                f"different names out of {', '.join(NOTIONS)}, joined by +, such as fishr+coral"
-            )
+            why = f"different names out of {', '.join(NOTIONS)}, joined by +, such as fishr+coral"
+            raise ValueError(why)
         return "+".join(names)
 
 

@@ -1,7 +1,5 @@
 """CL-MMD and Naive-CL-MMD: equal feature distributions in all domains, by kernel embeddings."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import PositiveFloat

@@ -1,7 +1,5 @@
 """The naive frame: no replay; the current domain's statistic is pulled to the stored priors."""
 
-from __future__ import annotations
-
 from torch import Tensor
 
 from ..data.batch import Batch

@@ -1,7 +1,5 @@
 """Devices, optimisers, and a check for diverged training."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,11 +19,8 @@ AUTO = "auto"
 # What the optimisers keep per parameter. Counters are numbers, everything else is like a parameter.
 COUNTERS = ("step", "steps")
 ADAM = {"step": None, "exp_avg": None, "exp_avg_sq": None}
-MOMENTS: dict[type[Optimizer], dict[str, None]] = {
-    Adam: ADAM,
-    AdamW: ADAM,
-    SGD: {"momentum_buffer": None},
-}
+MOMENTS: dict[type[Optimizer], dict[str, None]]
+MOMENTS = {Adam: ADAM, AdamW: ADAM, SGD: {"momentum_buffer": None}}
 
 
 def make_optimizer(
@@ -49,9 +44,8 @@ def make_optimizer(
             [value for value in parameters if (id(value) in slow) is own] for own in (False, True)
         ]
         rates = (rate, run.backbone_rate)
-        groups = [
-            {"params": part, "lr": each} for part, each in zip(parts, rates, strict=True) if part
-        ]
+        rated = zip(parts, rates, strict=True)
+        groups = [{"params": part, "lr": each} for part, each in rated if part]
     kind = {"adam": Adam, "adamw": AdamW, "sgd": SGD}[run.optimizer]
     own = {"momentum": run.momentum} if kind is SGD else {"capturable": device.type == "cuda"}
     made: Optimizer = plain(kind)(groups, lr=rate, weight_decay=decay, fused=True, **own)
@@ -69,9 +63,8 @@ def plain(kind: type[Optimizer]) -> Any:
     inside: dict[str, Any] = {name: inspect.unwrap(getattr(kind, name)) for name in names}
     if kind in MOMENTS:
         inside["moments"] = MOMENTS[kind]
-    return type(
-        kind.__name__, (kind,), {**inside, "step": torch.no_grad()(inspect.unwrap(kind.step))}
-    )
+    step = torch.no_grad()(inspect.unwrap(kind.step))
+    return type(kind.__name__, (kind,), {**inside, "step": step})
 
 
 def choose_device(name: str) -> str:
@@ -87,13 +80,11 @@ def find_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError:
-        raise FarshoreError(
-            f"unknown device {name!r}: try 'auto', 'cpu', 'cuda' or 'cuda:0'"
-        ) from None
+        why = f"unknown device {name!r}: try 'auto', 'cpu', 'cuda' or 'cuda:0'"
+        raise FarshoreError(why) from None
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise FarshoreError(
-            f"device {name!r} is not available: this PyTorch sees no CUDA GPU; try 'cpu'"
-        )
+        why = f"device {name!r} is not available: this PyTorch sees no CUDA GPU; try 'cpu'"
+        raise FarshoreError(why)
     if (
         device.type == "cuda"
         and device.index is not None
@@ -162,9 +153,8 @@ def _check_moments(
 
 def check_finite(network: nn.Module, domain: str, step: int) -> None:
     """Raise DivergedError if a parameter is no longer finite."""
-    norms = torch.stack(
-        torch._foreach_norm([parameter.detach() for parameter in network.parameters()], 1)
-    )
+    detached = [parameter.detach() for parameter in network.parameters()]
+    norms = torch.stack(torch._foreach_norm(detached, 1))
     if not math.isfinite(float(norms.sum())):  # one device synchronisation for all parameters
         raise DivergedError(
             f"training on domain {domain!r} diverged by step {step + 1}: lower learning_rate or "

@@ -1,7 +1,5 @@
 """Compute the prior Φ_e of a finished domain from its rows, by the current model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Literal
 
@@ -46,9 +44,8 @@ def compute_prior(
         network, rows, order[: len(order) // size * size], size * at_once
     ):
         parts = len(labels) // size
-        batches = [
-            tensor.reshape(parts, size, *tensor.shape[1:]) for tensor in (features, logits, labels)
-        ]
+        tensors = (features, logits, labels)
+        batches = [tensor.reshape(parts, size, *tensor.shape[1:]) for tensor in tensors]
         mean.add(invariance.statistic(*batches), len(labels))
     return mean.result()
 
@@ -56,9 +53,8 @@ def compute_prior(
 def domain_features(network: Network, rows: Rows) -> Tensor:
     """Features of all rows by the current model in evaluation mode."""
     order = torch.arange(len(rows), device=rows.index.device)
-    return torch.cat(
-        [features for features, _, _ in _outputs(network, rows, order, EVALUATION_ROWS)]
-    )
+    outputs = _outputs(network, rows, order, EVALUATION_ROWS)
+    return torch.cat([features for features, _, _ in outputs])
 
 
 @torch.no_grad()

@@ -1,7 +1,5 @@
 """SARL: replay with logits, sparse activations, and class prototypes of past features."""
 
-from __future__ import annotations
-
 from collections.abc import Hashable, Mapping
 from typing import Any, ClassVar, Literal
 
@@ -30,10 +28,7 @@ class SARLSettings(MethodSettings):
         1.0, ge=0, help="β, weight of keeping current logits as in the model before this domain"
     )
     prototype_weight: float = setting(
-        1.0,
-        Choice((0.2, 0.5, 1.0)),
-        ge=0,
-        help="ω_op, weight of keeping class means of replayed rows at the prototypes",
+        1.0, Choice((0.2, 0.5, 1.0)), ge=0, help="ω_op, weight of keeping replayed class means"
     )
     similarity: float = setting(
         0.8, ge=-1, le=1, help="τ, classes with a larger cosine belong to one group"
@@ -109,9 +104,8 @@ class SARL(Method):
         """Start the domain with no features observed."""
         self.seen_sums = torch.zeros_like(self.sums)
         self.seen_counts = torch.zeros_like(self.counts)
-        self.together = torch.zeros(
-            len(self.counts), len(self.counts), dtype=torch.bool, device=self.counts.device
-        )
+        pairs = (len(self.counts), len(self.counts))
+        self.together = torch.zeros(pairs, dtype=torch.bool, device=self.counts.device)
 
     def before_step(self, step: int, domain_step: int) -> None:
         """Count the steps since the end of the warm-up."""
@@ -152,10 +146,8 @@ class SARL(Method):
     def _anchored(self, draw: Draw) -> Terms:
         features = self.network.extract(draw.inputs)
         logits: Tensor = self.network.classifier(features)
-        terms = {
-            "replay": self.risk(logits, draw.labels),
-            "logits": mse_loss(logits, draw.stored["logits"]),
-        }
+        kept = mse_loss(logits, draw.stored["logits"])
+        terms = {"replay": self.risk(logits, draw.labels), "logits": kept}
         sums, counts = class_sums(normalize(features, dim=1), draw.labels, len(self.counts))
         distances = (sums / counts.clamp(min=1)[:, None] - self._prototypes()).square().mean(dim=1)
         terms["prototypes"] = torch.where((counts > 0) & (self.counts > 0), distances, 0.0).sum()
@@ -189,11 +181,8 @@ class SARL(Method):
         self._refresh_batchnorm()
         features = normalize(domain_features(self.network, rows), dim=1)
         sums, counts = class_sums(features, rows.labels[rows.index], len(self.counts))
-        new = (
-            self.counts == 0
-            if self.settings.prototypes == "first"
-            else torch.ones_like(self.counts, dtype=torch.bool)
-        )
+        every = torch.ones_like(self.counts, dtype=torch.bool)
+        new = self.counts == 0 if self.settings.prototypes == "first" else every
         self.sums += torch.where(new[:, None], sums, 0.0)
         self.counts += torch.where(new, counts, 0.0)
 
@@ -223,11 +212,8 @@ def semantic_ratio(means: Tensor, references: Tensor, near: Tensor, far: Tensor)
 
     The outer sum is over classes for which there are far ones.
     """
-    squares = (
-        means.square().sum(dim=1)[:, None]
-        + references.square().sum(dim=1)
-        - 2 * means @ references.T
-    )
+    sums = means.square().sum(dim=1)[:, None] + references.square().sum(dim=1)
+    squares = sums - 2 * means @ references.T
     distances = squares.clamp(min=0) / means.shape[1]
     pull = torch.where(near, distances, 0.0).sum(dim=1)
     push = torch.where(far, distances, 0.0).sum(dim=1)

@@ -1,7 +1,5 @@
 """SI: a quadratic penalty on moving weights that reduced the loss on past domains."""
 
-from __future__ import annotations
-
 from typing import Any, ClassVar
 
 import torch
@@ -28,7 +26,7 @@ class SISettings(MethodSettings):
     clip: float | None = setting(
         None,
         gt=0,
-        help="clip every entry of the gradient to [-clip, clip]; Mammoth uses 1, the paper none",
+        help="clip entries of the gradient to [-clip, clip]; Mammoth: 1, the paper: none",
     )
 
 
@@ -92,9 +90,8 @@ class SI(Finetune):
     def after_domain(self, domain: str, rows: Rows) -> None:
         """Add the path of the finished domain to Ω."""
         gained = self.path / ((self._position() - self.anchor).square() + self.settings.damping)
-        self.importance = (
-            gained if self.importance is None else self.importance + gained
-        ).clamp_min(0)
+        total = gained if self.importance is None else self.importance + gained
+        self.importance = total.clamp_min(0)
 
     def state_form(self) -> Any:
         """Ω has an entry per trainable weight."""

@@ -1,7 +1,5 @@
 """SNR: reset units that have been silent for longer than their own past makes likely."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -80,12 +78,8 @@ class SNR(Finetune):
         """Start the clock of every unit."""
         settings = self.settings
         self.layers = [layer for layer in self.network.hidden_units() if resettable(layer)]
-        self.clocks = [
-            Clocks(
-                len(layer.writer.weight), settings.initial_threshold, LONGEST_SILENCE, self.device
-            )
-            for layer in self.layers
-        ]
+        start = (settings.initial_threshold, LONGEST_SILENCE, self.device)
+        self.clocks = [Clocks(len(layer.writer.weight), *start) for layer in self.layers]
 
     def before_step(self, step: int, domain_step: int) -> None:
         """Periodically adapt the thresholds to the units' own past."""
@@ -131,9 +125,8 @@ class Clocks:
         counts = self.ended[:, 1:].cumsum(dim=1).double()
         total = counts[:, -1:]
         quantile = 1 + (counts >= (1 - rejection) * total - 1e-9 * total).long().argmax(dim=1)
-        moved = torch.where(quantile < self.threshold, quantile, 2 * self.threshold).clamp(
-            1, self.ended.shape[1] - 1
-        )
+        moved = torch.where(quantile < self.threshold, quantile, 2 * self.threshold)
+        moved = moved.clamp(1, self.ended.shape[1] - 1)
         self.threshold.copy_(torch.where(total[:, 0] > 0, moved, self.threshold))
         self.ended.zero_()
 
@@ -158,11 +151,10 @@ def firing(layers: list[HiddenUnits]) -> Iterator[list[Tensor]]:
     handles = []
     for index, layer in enumerate(layers):
         axis = -1 if isinstance(layer.writer, nn.Linear) else 1
-        handles.append(
-            layer.preactivation.register_forward_hook(
-                lambda m, i, out, index=index, axis=axis: record(index, axis, out)
-            )
+        handle = layer.preactivation.register_forward_hook(
+            lambda m, i, out, index=index, axis=axis: record(index, axis, out)
         )
+        handles.append(handle)
     try:
         yield fired
     finally:
@@ -214,11 +206,8 @@ def outgoing(reader: nn.Linear | nn.Conv2d, units: Tensor) -> Tensor:
     convolution numbers its inputs within each group.
     """
     linear = isinstance(reader, nn.Linear)
-    inputs, groups = (
-        (reader.in_features, 1)
-        if isinstance(reader, nn.Linear)
-        else (reader.in_channels, reader.groups)
-    )
+    inputs = reader.in_features if isinstance(reader, nn.Linear) else reader.in_channels
+    groups = 1 if isinstance(reader, nn.Linear) else reader.groups
     columns = units.repeat_interleave(inputs // len(units)).view(groups, inputs // groups)
     entries = columns.repeat_interleave(len(reader.weight) // groups, dim=0)
     return entries if linear else entries[:, :, None, None]
@@ -233,8 +222,5 @@ def resettable(layer: HiddenUnits) -> bool:
         for reader in layer.readers
     ]
     trained = all(module.weight.requires_grad for module in (layer.writer, *layer.readers))
-    return (
-        trained
-        and all(count % units == 0 for count in inputs)
-        and (norm is None or len(norm) == units)
-    )
+    fitting = all(count % units == 0 for count in inputs)
+    return trained and fitting and (norm is None or len(norm) == units)

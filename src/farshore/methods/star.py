@@ -1,7 +1,5 @@
 """STAR: keep predictions on remembered rows stable under perturbations of the weights."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import ClassVar, Literal
@@ -24,19 +22,14 @@ class STARSettings(MethodSettings):
     """
 
     gamma: float = setting(
-        0.01,
-        Uniform(0.01, 0.05),
-        ge=0,
-        help="γ, the perturbation of each weight matrix relative to its norm",
+        0.01, Uniform(0.01, 0.05), ge=0, help="γ, perturbation of weight matrices relative to norms"
     )
     stability_weight: float = setting(
         0.01, Uniform(0.01, 0.05), ge=0, help="λ, the weight of the divergence under perturbation"
     )
     ascent_steps: int = setting(1, ge=1, help="K, gradient steps to the worst perturbation")
     noise: float = setting(
-        1e-3,
-        ge=0,
-        help="noise from which the ascent starts, relative to the norm of each weight matrix",
+        1e-3, ge=0, help="noise from which the ascent starts, relative to each weight matrix's norm"
     )
     host: Literal["er", "der++"] = setting("er", help="the method that STAR is added to")
     logit_weight: float = setting(
@@ -126,15 +119,10 @@ class STAR(Method):
 
     def _perturbation(self, inputs: Tensor, anchor: Tensor, correct: Tensor) -> dict[str, Tensor]:
         """δ per weight matrix: K normalised ascent steps on the divergence, from noisy weights."""
-        weights = {
-            name: weight.detach()
-            for name, weight in self.network.named_parameters()
-            if weight.ndim >= 2
-        }
+        parameters = self.network.named_parameters()
+        weights = {name: weight.detach() for name, weight in parameters if weight.ndim >= 2}
         norms = {name: weight.norm() for name, weight in weights.items()}
-        noisy = {
-            name: weight + self._noise(weight, norms[name]) for name, weight in weights.items()
-        }
+        noisy = {of: weight + self._noise(weight, norms[of]) for of, weight in weights.items()}
         delta = {name: torch.zeros_like(weight) for name, weight in weights.items()}
         for _ in range(self.settings.ascent_steps):
             moved = {name: (noisy[name] + delta[name]).requires_grad_() for name in weights}
@@ -155,8 +143,7 @@ class STAR(Method):
 
 def divergence(logits: Tensor, anchor: Tensor, correct: Tensor) -> Tensor:
     """Mean KL(anchor || softmax(logits)) over `correct` rows; 0 with fewer than two."""
-    per_row = nn.functional.kl_div(
-        logits.log_softmax(dim=1), anchor, reduction="none", log_target=True
-    ).sum(dim=1)
+    now = logits.log_softmax(dim=1)
+    per_row = nn.functional.kl_div(now, anchor, reduction="none", log_target=True).sum(dim=1)
     count = correct.sum()
     return torch.where(correct & (count >= 2), per_row, 0.0).sum() / count.clamp(min=1)

@@ -1,7 +1,5 @@
 """The tailored frame: invariance over replayed domains in each update, aligned to stored priors."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Literal
 
@@ -14,24 +12,27 @@ from ..invariance.invariance import Statistic
 from ..invariance.risk import distillation
 from ..settings import Power, setting
 from .invariant import InvariantMethod, InvariantSettings
-from .method import Replay, Terms
+from .method import Replay, Terms, gradient_norm
 
 Forward = Literal["joint", "per-domain"]
+# A shorter gradient of the penalty is rounding error and gets no larger weight.
+LEAST_NORM = 1e-12
 
 
 class TailoredSettings(InvariantSettings):
     """Settings of the tailored methods; β's default and distribution are the paper's table."""
 
     alignment_weight: float = setting(
-        1.0,
-        Power(10, -1, 1),
-        ge=0,
-        help="β, the weight of the alignment; 0 is the paper's ablation",
+        1.0, Power(10, -1, 1), ge=0, help="β, the weight of the alignment; 0: the paper's ablation"
     )
     distillation_weight: float = setting(
-        0.0,
-        ge=0,
-        help="α, the weight of a distillation of the stored logits, as in er-kd; not in the paper",
+        0.0, ge=0, help="α, weight of distilling the stored logits, as in er-kd; not in the paper"
+    )
+    penalty_ratio: float | None = setting(
+        None,
+        gt=0,
+        help="r: weigh the penalty in every step so that its gradient is r times as long as that "
+        "of ERM, instead of by a fixed λ",
     )
     alignment_reduction: Literal["mean", "sum"] = setting(
         "mean", help="alignment over replayed domains: mean (appendix, pseudocode) or sum (Eq. 7)"
@@ -55,6 +56,11 @@ class Tailored(InvariantMethod):
     L_align keeps the statistic of each replayed domain at the prior that was stored when the domain
     ended. With one domain both are absent. `distillation_weight` adds α · 1/|E| Σ_e E_(x,z)~B_e
     mean_c (h(x)_c - z_c)², the distance of replayed rows' logits to the stored ones.
+
+    With `penalty_ratio`, λ = r ||∇L_ERM|| / ||∇P|| in every step, once annealing has ended: norms
+    are over all trained parameters, and λ is a constant for the gradient. A penalty then acts
+    with the same strength whatever its unit, even if the domains hardly differ any more.
+    `penalty_weight=0` still switches it off.
     """
 
     Settings: ClassVar[type[TailoredSettings]] = TailoredSettings
@@ -65,11 +71,8 @@ class Tailored(InvariantMethod):
 
     def uncaptured(self) -> str:
         """A notion of scope `domain` reads on the host which domains were drawn."""
-        return (
-            "running states of domains are looked up by name"
-            if self.invariance.scope == "domain"
-            else ""
-        )
+        by_name = "running states of domains are looked up by name"
+        return by_name if self.invariance.scope == "domain" else ""
 
     def weights(self) -> Mapping[str, float | Tensor]:
         """λ for the penalty, β for the alignment, α for the distillation."""
@@ -78,6 +81,14 @@ class Tailored(InvariantMethod):
             "alignment": self.settings.alignment_weight,
             "distillation": self.settings.distillation_weight,
         }
+
+    def weights_of(self, terms: Terms) -> Mapping[str, float | Tensor]:
+        """The weights, with λ from the gradients' norms if they are to have a fixed ratio."""
+        ratio = self.settings.penalty_ratio
+        if ratio is None or self.annealing or "penalty" not in terms:
+            return self.weights()
+        norms = [gradient_norm(terms[name], self.network) for name in ("erm", "penalty")]
+        return {**self.weights(), "penalty": ratio * norms[0] / norms[1].clamp_min(LEAST_NORM)}
 
     def extract(self, batch: Batch) -> Tensor:
         """Features of the flat batch, in one pass or one pass per domain."""
@@ -91,9 +102,8 @@ class Tailored(InvariantMethod):
         terms = {"erm": self._risk(batch, logits)}
         weights = self.weights()
         if batch.replayed and weights["distillation"]:
-            terms["distillation"] = distillation(
-                batch.replay(logits), batch.stored["logits"], "mean"
-            ).mean()
+            distances = distillation(batch.replay(logits), batch.stored["logits"], "mean")
+            terms["distillation"] = distances.mean()
         domain_scope = self.invariance.scope == "domain"
         if not batch.replayed or not (weights["penalty"] or weights["alignment"] or domain_scope):
             return terms
@@ -103,12 +113,10 @@ class Tailored(InvariantMethod):
         if weights["alignment"]:
             replayed = {name: value[1:] for name, value in statistic.items()}
             prior = self.priors.stacked(batch.domains)
-            distances = self.invariance.alignment(
-                replayed, prior, batch.replay(logits), batch.stored
-            )
-            terms["alignment"] = (
-                distances.mean() if self.settings.alignment_reduction == "mean" else distances.sum()
-            )
+            of_rows = (batch.replay(logits), batch.stored)
+            distances = self.invariance.alignment(replayed, prior, *of_rows)
+            mean = self.settings.alignment_reduction == "mean"
+            terms["alignment"] = distances.mean() if mean else distances.sum()
         return terms
 
     def _risk(self, batch: Batch, logits: Tensor) -> Tensor:
@@ -134,9 +142,8 @@ class Tailored(InvariantMethod):
         views = [batch.parts(tensor) for tensor in (features, logits, batch.labels)]
         summaries = []
         for name, *view in zip(names, *views, strict=True):
-            state = self.invariance.absorb(
-                self.running.get(name), *(tensor[None] for tensor in view)
-            )
+            own = (tensor[None] for tensor in view)
+            state = self.invariance.absorb(self.running.get(name), *own)
             self.running[name] = {key: value.detach() for key, value in state.items()}
             summaries.append(self.invariance.summary(state))
         return {key: torch.cat([summary[key] for summary in summaries]) for key in summaries[0]}

@@ -1,7 +1,5 @@
 """UPGD: an optimiser that moves useful weights less and perturbs useless ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Literal
 
@@ -26,19 +24,13 @@ class UPGDSettings(MethodSettings):
     """
 
     learning_rate: float = setting(
-        0.01,
-        Power(10, -4.5, -0.5),
-        gt=0,
-        help="η; plain gradient descent needs a larger one than Adam",
+        0.01, Power(10, -4.5, -0.5), gt=0, help="η; plain descent needs a larger one than Adam"
     )
     utility_decay: float = setting(
         0.999, Choice((0.9, 0.99, 0.999, 0.9999)), ge=0, lt=1, help="β of the running utility"
     )
     noise: float = setting(
-        0.001,
-        Choice((0.001, 0.01, 0.1)),
-        ge=0,
-        help="σ, the standard deviation of the noise added to the gradient",
+        0.001, Choice((0.001, 0.01, 0.1)), ge=0, help="σ of the noise added to the gradient"
     )
     gate_scale: float = setting(
         2.0,
@@ -110,9 +102,8 @@ class UtilityGatedDescent(Optimizer):
     def __init__(
         self, parameters: Iterable[nn.Parameter], settings: UPGDSettings, generator: torch.Generator
     ) -> None:
-        super().__init__(
-            parameters, {"lr": settings.learning_rate, "weight_decay": settings.weight_decay}
-        )
+        defaults = {"lr": settings.learning_rate, "weight_decay": settings.weight_decay}
+        super().__init__(parameters, defaults)
         self.settings = settings
         self.generator = generator
         self.gate = torch.tensor(0.5)
@@ -128,24 +119,18 @@ class UtilityGatedDescent(Optimizer):
             return
         corrected = [self._utility(p) for _, p in moved]
         raw = [self.state[p]["utility"] for _, p in moved]
-        scaled = scaled_utilities(
-            corrected,
-            settings.normalisation,
-            maximum_of=raw if settings.maximum == "raw" else corrected,
-        )
+        maximum_of = raw if settings.maximum == "raw" else corrected
+        scaled = scaled_utilities(corrected, settings.normalisation, maximum_of=maximum_of)
         for (group, p), s in zip(moved, scaled, strict=True):
             noise = settings.noise * torch.randn(
                 p.shape, generator=self.generator, device=p.device, dtype=p.dtype
             )
-            change = (
-                (p.grad + noise) * (1 - s) if settings.gated == "step" else p.grad + noise * (1 - s)
-            )
-            p.mul_(1 - group["lr"] * group["weight_decay"]).sub_(
-                change, alpha=settings.gate_scale * group["lr"]
-            )
-        self.gate = torch.stack([(1 - s).sum() for s in scaled]).sum() / sum(
-            s.numel() for s in scaled
-        )
+            whole = settings.gated == "step"
+            change = (p.grad + noise) * (1 - s) if whole else p.grad + noise * (1 - s)
+            p.mul_(1 - group["lr"] * group["weight_decay"])
+            p.sub_(change, alpha=settings.gate_scale * group["lr"])
+        passed = torch.stack([(1 - s).sum() for s in scaled]).sum()
+        self.gate = passed / sum(s.numel() for s in scaled)
 
     def _utility(self, p: nn.Parameter) -> Tensor:
         """û, from the weight and the gradient before the step."""

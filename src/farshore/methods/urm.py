@@ -1,7 +1,5 @@
 """URM: uniformly distributed features by an adversary, learned on all sources at once."""
 
-from __future__ import annotations
-
 from itertools import pairwise
 from typing import ClassVar, Literal
 
@@ -32,9 +30,7 @@ class URMSettings(MethodSettings):
         1, Choice((1, 2, 3)), ge=0, le=100, help="hidden layers of the critic after its first"
     )
     feature_activation: Literal["tanh", "relu", "sigmoid"] = setting(
-        "tanh",
-        Choice(("tanh", "relu")),
-        help="activation after the features; it is part of the model",
+        "tanh", Choice(("tanh", "relu")), help="activation after the features, part of the model"
     )
     critic_rate: float = setting(
         1e-3, Power(10, -5.5, -3.5), gt=0, help="learning rate of the critic's Adam"
@@ -76,9 +72,8 @@ class URM(Method):
 
     def prepare(self, network: Network) -> Network:
         """Append the activation, then create the critic, so that initial weights are unaffected."""
-        network.features = nn.Sequential(
-            network.features, ACTIVATIONS[self.settings.feature_activation]()
-        )
+        activation = ACTIVATIONS[self.settings.feature_activation]()
+        network.features = nn.Sequential(network.features, activation)
         self.critic = make_critic(network.feature_dim, self.settings.critic_layers)
         return network
 
@@ -87,13 +82,9 @@ class URM(Method):
         settings = self.settings
         device = next(network.parameters()).device
         self.critic.to(device)
-        critic = plain(Adam)(
-            self.critic.parameters(),
-            lr=settings.critic_rate,
-            weight_decay=settings.weight_decay,
-            fused=True,
-            capturable=device.type == "cuda",
-        )
+        rates = {"lr": settings.critic_rate, "weight_decay": settings.weight_decay}
+        on_gpu = device.type == "cuda"
+        critic = plain(Adam)(self.critic.parameters(), **rates, fused=True, capturable=on_gpu)
         return [make(network.parameters()), critic]
 
     def update(self, batch: Batch) -> Terms:
@@ -101,10 +92,8 @@ class URM(Method):
         learner, critic = self.opts
         learner.zero_grad(set_to_none=True)
         features, logits = self.forward(batch)
-        terms = {
-            "erm": self.risk(logits, batch.labels),
-            "adversary": verdict(self.critic(features), real=True),
-        }
+        adversary = verdict(self.critic(features), real=True)
+        terms = {"erm": self.risk(logits, batch.labels), "adversary": adversary}
         (terms["erm"] + self.settings.adversarial_weight * terms["adversary"]).backward()
         learner.step()
         critic.zero_grad(set_to_none=True)  # the network's step left gradients in the critic
@@ -116,9 +105,8 @@ class URM(Method):
     def critic_loss(self, features: Tensor) -> Tensor:
         """BCE(D(U), 1) + λ · BCE(D(F), 0)."""
         weight: float = self.settings.adversarial_weight
-        return verdict(self.critic(self.noise(features)), real=True) + weight * verdict(
-            self.critic(features), real=False
-        )
+        false = verdict(self.critic(features), real=False)
+        return verdict(self.critic(self.noise(features)), real=True) + weight * false
 
     def noise(self, features: Tensor) -> Tensor:
         """U: uniform on the range of the activation."""
@@ -139,6 +127,5 @@ def make_critic(features: int, layers: int) -> nn.Sequential:
 
 def verdict(logits: Tensor, *, real: bool) -> Tensor:
     """Cross-entropy of the critic's logits against noise (`real`) or features (not `real`)."""
-    return nn.functional.binary_cross_entropy_with_logits(
-        logits, torch.full_like(logits, float(real))
-    )
+    labels = torch.full_like(logits, float(real))
+    return nn.functional.binary_cross_entropy_with_logits(logits, labels)

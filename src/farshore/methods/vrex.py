@@ -1,7 +1,5 @@
 """CL-VREX and Naive-CL-VREX: equal risks in all domains."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from ..invariance.risk import Risk
@@ -20,10 +18,7 @@ class CLVREXSettings(AnnealedSettings, TailoredSettings):
         10.0, PENALTY, ge=0, help="λ, the weight of the variance of the risks"
     )
     alignment_weight: float = setting(
-        1.0,
-        Uniform(1, 1000),
-        ge=0,
-        help="β, the weight of the alignment; 0 is the paper's ablation",
+        1.0, Uniform(1, 1000), ge=0, help="β, the weight of the alignment; 0: the paper's ablation"
     )
     alignment: Literal["logits", "risk"] = setting(
         "logits", help="align the replayed rows' logits (table 1) or the domain's risk"

@@ -1,7 +1,5 @@
 """Build a network by name for given inputs, and check its settings."""
 
-from __future__ import annotations
-
 import inspect
 import json
 import sys
@@ -116,12 +114,25 @@ def _settled(name: str, settings: str, files: tuple[FileState, ...]) -> Settled:
     return Settled(values, form, weights_origin(weights) if pretrained else "")
 
 
-def check_network(network: object) -> None:
-    """Raise an error unless `network` is a known name or a Network."""
+def as_network(network: object) -> str | Network:
+    """A known name or a Network; a Sequential that ends in a linear layer is split before it."""
     if isinstance(network, str):
         builder_of(network)
-    elif not isinstance(network, Network):
-        raise FarshoreError("network must be a name or a farshore.Network(features, classifier)")
+        return network
+    if isinstance(network, Network):
+        return network
+    if isinstance(network, nn.Sequential) and len(network) > 1:
+        *first, last = network
+        if isinstance(last, nn.Sequential):
+            inner = as_network(last)
+            assert isinstance(inner, Network)
+            first, last = [*first, inner.features], inner.classifier
+        if isinstance(last, nn.Linear):
+            return Network(nn.Sequential(*first), last)
+    raise FarshoreError(
+        f"network is a {type(network).__name__}: give a name, farshore.Network(features, "
+        "classifier) with your module in two parts, or a Sequential whose last layer is linear"
+    )
 
 
 def is_pretrained(name: str, settings: Mapping[str, Any]) -> bool:
@@ -173,18 +184,15 @@ def _typed(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
             plain[key] = adapter.dump_python(adapter.validate_python(value), mode="json")
         except ValidationError as error:
             allowed = explain(error).partition("it should be ")[2]
-            raise FarshoreError(
-                f"network {name!r}: {key} = {value!r} is not allowed: it should be {allowed}"
-            ) from None
+            why = f"network {name!r}: {key} = {value!r} is not allowed: it should be {allowed}"
+            raise FarshoreError(why) from None
     return plain
 
 
 def _check_names(name: str, settings: Mapping[str, Any]) -> list[str]:
     """Return the names of the network's settings; raise an error if any other is given."""
     parameters = inspect.signature(builder_of(name)).parameters.values()
-    allowed = [
-        parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY
-    ]
+    allowed = [each.name for each in parameters if each.kind is each.KEYWORD_ONLY]
     for key in settings:
         if key not in allowed:
             raise unknown(f"setting of network {name!r}", key, allowed)
@@ -208,9 +216,8 @@ def check_unstored(made: nn.Module, stored: Mapping[str, Tensor]) -> None:
     parts = [*made.parameters(), *made.buffers()]  # some buffers are never stored
     size = sum(part.nbytes for part in parts)
     if size > 2 * sum(part.nbytes for part in stored.values()) + UNSTORED_BYTES:
-        raise StateError(
-            f"the network's settings describe {size:,} bytes of weights, far more than are stored"
-        )
+        why = f"the network's settings describe {size:,} bytes of weights, far more than are stored"
+        raise StateError(why)
 
 
 def check_sizes(
@@ -244,7 +251,6 @@ def make_network(
         return build_network(network, shape, classes, settings, restored=restored)
     outputs = getattr(network.classifier, "out_features", classes)
     if outputs != classes:
-        raise FarshoreError(
-            f"the network's classifier has {outputs} outputs, but there are {classes} classes"
-        )
+        why = f"the network's classifier has {outputs} outputs, but there are {classes} classes"
+        raise FarshoreError(why)
     return deepcopy(network)

@@ -1,7 +1,5 @@
 """The four-layer CNN of the paper's RotatedMNIST experiments: DomainBed's, with variable width."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Annotated
 
@@ -25,18 +23,17 @@ class CNNFeatures(nn.Sequential):
         blocks = list(self._blocks())
         # A method may have replaced the activations.
         only_relu = all(isinstance(activation, nn.ReLU) for _, activation, _ in blocks)
-        return (
-            only_relu
-            and HAS_KERNELS
-            and all(is_whole(norm.num_channels, norm.num_groups) for _, _, norm in blocks)
-        )
+        whole = all(is_whole(norm.num_channels, norm.num_groups) for _, _, norm in blocks)
+        return only_relu and HAS_KERNELS and whole
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Features [n, 2 x width]."""
         if not self._uses_kernels(inputs):
             features: Tensor = super().forward(inputs)
             return features
-        blocks, out = list(self._blocks()), _in_steps_precision(inputs)
+        blocks, out, device_type = list(self._blocks()), inputs, inputs.device.type
+        if torch.is_autocast_enabled(device_type):  # as autocast does for a built-in layer
+            out = inputs.to(torch.get_autocast_dtype(device_type))
         for convolution, _, norm in blocks:
             last = convolution is blocks[-1][0]
             parameters = convolution.bias, norm.weight, norm.bias, norm.num_groups, norm.eps
@@ -51,15 +48,9 @@ class CNNFeatures(nn.Sequential):
         # The second convolution: with one input channel, the first has no distinct memory format.
         weight = self[3].weight
         assert isinstance(weight, Tensor)
-        channels_last = (
-            weight.is_contiguous(memory_format=torch.channels_last) and not weight.is_contiguous()
-        )
-        return (
-            channels_last
-            and self.on_gpu(inputs)
-            and self.by_channels
-            and not any(layer._forward_hooks for layer in self)
-        )
+        last = weight.is_contiguous(memory_format=torch.channels_last)
+        usable = last and not weight.is_contiguous() and self.on_gpu(inputs) and self.by_channels
+        return usable and not any(layer._forward_hooks for layer in self)
 
     @staticmethod
     def on_gpu(inputs: Tensor) -> bool:
@@ -72,14 +63,6 @@ class CNNFeatures(nn.Sequential):
             assert isinstance(convolution, nn.Conv2d)
             assert isinstance(norm, nn.GroupNorm)
             yield convolution, activation, norm
-
-
-def _in_steps_precision(images: Tensor) -> Tensor:
-    """Cast the images as autocast would for a built-in layer."""
-    device_type = images.device.type
-    if not torch.is_autocast_enabled(device_type):
-        return images
-    return images.to(torch.get_autocast_dtype(device_type))
 
 
 @validate_call
@@ -104,10 +87,7 @@ def cnn(
     channels = [shape[0], width, 2 * width, 2 * width, 2 * width]
     layers: list[nn.Module] = []
     for stride, before, after in zip([1, 2, 1, 1], channels, channels[1:], strict=False):
-        layers += [
-            nn.Conv2d(before, after, 3, stride=stride, padding=1),
-            nn.ReLU(),
-            nn.GroupNorm(8, after),
-        ]
+        convolution = nn.Conv2d(before, after, 3, stride=stride, padding=1)
+        layers += [convolution, nn.ReLU(), nn.GroupNorm(8, after)]
     features = CNNFeatures(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
     return Network(features, nn.Linear(2 * width, classes), inputs=ImageInputs())

@@ -1,7 +1,5 @@
 """What a network expects of its images, and where its weights come from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Dividing a network into a part that stays as it is and a part that is trained; frozen copies."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -35,7 +33,7 @@ class Frozen(nn.Module):
         outputs: Tensor = self.features(self.inputs(inputs))
         return outputs.float()
 
-    def train(self, mode: bool = True) -> Frozen:
+    def train(self, mode: bool = True) -> "Frozen":
         """Stay in evaluation mode: stored statistics, no dropout."""
         super().train(False)
         return self

@@ -1,7 +1,5 @@
 """head: a classifier on features that a frozen backbone has computed."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field, validate_call

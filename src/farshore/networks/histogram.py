@@ -5,8 +5,6 @@ anywhere, and a linear classifier on them beats a small network that is trained 
 few thousand photographs.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Annotated
 

@@ -1,7 +1,5 @@
 """The four-layer MLP of the paper's Covertype experiments."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field, validate_call
@@ -31,6 +29,5 @@ def mlp(
     for inputs in [size] + [width] * (depth - 2):
         layers += [nn.Linear(inputs, width), *([nn.Dropout(dropout)] if dropout else []), nn.ReLU()]
     features = nn.Sequential(*layers, nn.Linear(width, width))
-    return Network(
-        features, nn.Linear(width, classes), inputs=ImageInputs() if len(shape) == 3 else None
-    )
+    prepared = ImageInputs() if len(shape) == 3 else None
+    return Network(features, nn.Linear(width, classes), inputs=prepared)

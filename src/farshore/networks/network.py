@@ -1,7 +1,5 @@
 """Network: h = g∘f with `.features`, `.classifier` and `.feature_dim`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -53,11 +51,8 @@ class HiddenUnits:
     @property
     def preactivation(self) -> nn.Module:
         """The module whose output is the input of the ReLU."""
-        return (
-            self.normalisation
-            if self.normalisation is not None and self.normalised_first
-            else self.writer
-        )
+        first = self.normalisation if self.normalised_first else None
+        return first if first is not None else self.writer
 
 
 class Network(nn.Module):
@@ -134,12 +129,9 @@ class Network(nn.Module):
 
     def batchnorms(self) -> list[nn.modules.batchnorm._BatchNorm]:
         """All BatchNorm layers that are not frozen."""
-        return [
-            module
-            for module in self.modules()
-            if isinstance(module, nn.modules.batchnorm._BatchNorm)
-            and not getattr(module, "frozen", False)
-        ]
+        kind = nn.modules.batchnorm._BatchNorm
+        layers = [module for module in self.modules() if isinstance(module, kind)]
+        return [layer for layer in layers if not getattr(layer, "frozen", False)]
 
     @contextmanager
     def batchnorm(self, mode: BatchNormMode) -> Iterator[None]:

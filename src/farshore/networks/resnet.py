@@ -1,7 +1,5 @@
 """ResNet18 with torchvision's parameter names, so that its weight files can be loaded."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 from pydantic import Field, validate_call
@@ -29,9 +27,8 @@ class BasicBlock(nn.Module):
         self.bn2 = nn.BatchNorm2d(after)
         self.downsample: nn.Module | None = None
         if stride != 1 or before != after:
-            self.downsample = nn.Sequential(
-                nn.Conv2d(before, after, 1, stride=stride, bias=False), nn.BatchNorm2d(after)
-            )
+            smaller = nn.Conv2d(before, after, 1, stride=stride, bias=False)
+            self.downsample = nn.Sequential(smaller, nn.BatchNorm2d(after))
 
     def forward(self, inputs: Tensor) -> Tensor:
         """The block's output."""
@@ -50,16 +47,14 @@ class ResNet18Features(nn.Module):
         self.bn1 = nn.BatchNorm2d(width)
         self.relu = nn.ReLU()
         self.maxpool = nn.MaxPool2d(3, stride=2, padding=1)
-        self.layer1 = nn.Sequential(BasicBlock(width, width, 1), BasicBlock(width, width, 1))
-        self.layer2 = nn.Sequential(
-            BasicBlock(width, 2 * width, 2), BasicBlock(2 * width, 2 * width, 1)
-        )
-        self.layer3 = nn.Sequential(
-            BasicBlock(2 * width, 4 * width, 2), BasicBlock(4 * width, 4 * width, 1)
-        )
-        self.layer4 = nn.Sequential(
-            BasicBlock(4 * width, 8 * width, 2), BasicBlock(8 * width, 8 * width, 1)
-        )
+
+        def stage(before: int, after: int, stride: int) -> nn.Sequential:
+            return nn.Sequential(BasicBlock(before, after, stride), BasicBlock(after, after, 1))
+
+        self.layer1 = stage(width, width, 1)
+        self.layer2 = stage(width, 2 * width, 2)
+        self.layer3 = stage(2 * width, 4 * width, 2)
+        self.layer4 = stage(4 * width, 8 * width, 2)
         self.avgpool = nn.AdaptiveAvgPool2d(1)
         for module in self.modules():  # torchvision's initialisation
             if isinstance(module, nn.Conv2d):
@@ -67,11 +62,10 @@ class ResNet18Features(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """Features [n, 8 x width]."""
-        stem = self.maxpool(self.relu(self.bn1(self.conv1(inputs))))
-        out: Tensor = self.avgpool(
-            self.layer4(self.layer3(self.layer2(self.layer1(stem))))
-        ).flatten(1)
-        return out
+        out: Tensor = self.maxpool(self.relu(self.bn1(self.conv1(inputs))))
+        for layer in (self.layer1, self.layer2, self.layer3, self.layer4, self.avgpool):
+            out = layer(out)
+        return out.flatten(1)
 
 
 class ResNet18(Network):
@@ -88,12 +82,11 @@ class ResNet18(Network):
 
     def hidden_units(self) -> list[HiddenUnits]:
         """The inner convolution of each block: units on the shortcut cannot be reset alone."""
-        blocks = [
-            (name, block)
+        return [
+            HiddenUnits(name, block.conv1, block.bn1, (block.conv2,))
             for name, block in self.features.named_modules()
             if isinstance(block, BasicBlock)
         ]
-        return [HiddenUnits(name, block.conv1, block.bn1, (block.conv2,)) for name, block in blocks]
 
 
 @validate_call
@@ -120,21 +113,18 @@ def resnet18(
     file = find_weights(weights)
     if file is not None:
         if width != WIDTH:
-            raise FarshoreError(
-                f"width = {width} has no pretrained weights: use width {WIDTH} or weights none"
-            )
+            why = f"width = {width} has no pretrained weights: use width {WIDTH} or weights none"
+            raise FarshoreError(why)
         _load(features, read_weights(file), str(file))
     # Subtracting three channel means broadcasts one channel to three.
-    return ResNet18(
-        features, nn.Linear(8 * width, classes), inputs=ImageInputs(FORM.mean, FORM.std)
-    )
+    inputs = ImageInputs(FORM.mean, FORM.std)
+    return ResNet18(features, nn.Linear(8 * width, classes), inputs=inputs)
 
 
 def _load(features: ResNet18Features, weights: dict[str, Tensor], file: str) -> None:
     own = features.state_dict()
-    missing = [
-        name for name in own if name not in weights and not name.endswith("num_batches_tracked")
-    ]
+    needed = [name for name in own if not name.endswith("num_batches_tracked")]
+    missing = [name for name in needed if name not in weights]
     wrong = [name for name in own if name in weights and weights[name].shape != own[name].shape]
     if missing or wrong:
         raise FarshoreError(

@@ -1,7 +1,5 @@
 """k-winners: only the largest channels of each pixel pass."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor, nn
 
@@ -34,11 +32,7 @@ def kth_largest(values: Tensor, k: int) -> Tensor:
 def sparse(module: nn.Module, share: float) -> None:
     """Replace the ReLUs in `module` by k-winners, of several all but the first one (the stem)."""
     kinds = nn.ReLU | KWinners  # KWinners: the network may have been made sparse before
-    activations = [
-        (parent, name)
-        for parent in module.modules()
-        for name, child in parent.named_children()
-        if isinstance(child, kinds)
-    ]
+    children = ((parent, *each) for parent in module.modules() for each in parent.named_children())
+    activations = [(parent, name) for parent, name, child in children if isinstance(child, kinds)]
     for parent, name in activations[1:] if len(activations) > 1 else activations:
         setattr(parent, name, KWinners(share))

@@ -1,7 +1,5 @@
 """The report of a folder of runs, of one run, or of one recorded experiment."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -107,12 +105,12 @@ def report_of(collected: Collected, published: pd.DataFrame | None = None) -> Re
     experiments = {name: each for name, each in found.items() if each is not None}
     frame = collected.shown()
     problems += [*mixed_versions(frame), *_absent(sections)]
-    report = Report(
-        title=_title(sections, collected.folder),
-        sections=tuple(sections),
-        provenance=provenance(frame, experiments),
-        problems=tuple(problems),
-    )
+    title = collected.folder.resolve().name
+    if sections:
+        several = f"{len(sections)} tables of {title}"
+        title = several if len(sections) > 1 else sections[0].table.title
+    origin = provenance(frame, experiments)
+    report = Report(title, tuple(sections), provenance=origin, problems=tuple(problems))
     main = report.main
     if main is None or main.verdict is None:
         return report
@@ -135,13 +133,9 @@ def _section(collected: Collected, name: str, published: pd.DataFrame | None) ->
     numbers = None
     if published is not None and not name.endswith(TINY):
         numbers = published_for(published, published_name(experiment))
-    table = make_table(
-        frame,
-        describe(name, experiment, plans, frame, measure),
-        measure,
-        verdict.ranking if verdict is not None else None,
-        numbers,
-    )
+    described = describe(name, experiment, plans, frame, measure)
+    ranking = verdict.ranking if verdict is not None else None
+    table = make_table(frame, described, measure, ranking, numbers)
     return Section(table, frame, verdict)
 
 
@@ -152,11 +146,10 @@ def published_name(experiment: Experiment | None) -> str:
     """
     if experiment is None or experiment.command != "compare":
         return experiment.name if experiment is not None else ""
+    what = {"benchmarks", "methods", "orders", "search"}
     default = all(
         part.orders == ["listed"]
-        and not part.model_dump(
-            exclude={"benchmarks", "methods", "orders", "search"}, exclude_defaults=True
-        )
+        and not part.model_dump(exclude=what, exclude_defaults=True)
         and not any(data.options for data in part.data)
         for part in experiment.parts
     )
@@ -169,18 +162,8 @@ def _absent(sections: Sequence[Section]) -> list[str]:
     return [f"{table.name}: {nothing_on(table.absent)}" for table in tables if table.absent]
 
 
-def _title(sections: Sequence[Section], folder: Path) -> str:
-    if len(sections) == 1:
-        return sections[0].table.title
-    name = folder.resolve().name
-    return f"{len(sections)} tables of {name}" if sections else name
-
-
-TEXT_FORMS: dict[str, Callable[[Report], str]] = {
-    ".md": as_markdown,
-    ".csv": as_csv,
-    ".tex": as_latex,
-}
+TEXT_FORMS: dict[str, Callable[[Report], str]]
+TEXT_FORMS = {".md": as_markdown, ".csv": as_csv, ".tex": as_latex}
 FORMS = (".html", *TEXT_FORMS)
 FIGURE_FORMS = (".html", ".csv", ".json")
 DIAGRAM, DIAGRAM_FORMS = "critical-difference", (".svg", ".csv")
@@ -215,9 +198,8 @@ def write_figure(runs: Path, name: str, out: Path, *, experiment: str | None = N
     """Write one figure as a page, as CSV or as plotly's JSON; the rank diagram as SVG or CSV."""
     forms = DIAGRAM_FORMS if name == DIAGRAM else FIGURE_FORMS
     if out.suffix not in forms:
-        raise FarshoreError(
-            f"--out {str(out)!r} is not allowed for this figure: end it in {', '.join(forms)}"
-        )
+        why = f"--out {str(out)!r} is not allowed for this figure: end it in {', '.join(forms)}"
+        raise FarshoreError(why)
     from .page import needed
 
     needed()
@@ -229,11 +211,10 @@ def write_figure(runs: Path, name: str, out: Path, *, experiment: str | None = N
 
     check_figure(name)
     collected = collect(runs, experiment)
-    drawing = (
-        main_figure(report_of(collected))
-        if name == SCORES
-        else draw_one(name, collected.shown(), collected.folder)
-    )
+    if name == SCORES:
+        drawing = main_figure(report_of(collected))
+    else:
+        drawing = draw_one(name, collected.shown(), collected.folder)
     if drawing is None:
         raise no_data(name, "a run with a score on the target")
     if out.suffix == ".csv":

@@ -1,7 +1,5 @@
 """Numbers and cells as text, and the colours of groups: the same in every form."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from string import ascii_lowercase
 
@@ -37,8 +35,11 @@ def cell_text(cell: Cell | None, column: Column, table: Table) -> Text:
     """A cell of a table as text; without a number, its first note says why."""
     if cell is None:
         return Text("" if column.kind == "score" else NOTHING)
-    decimals = _decimals(cell, column, table)
-    published = _with_error(cell.published, cell.published_error, decimals)
+    # Ranks that are whole numbers have no decimals.
+    decimals = int(column.key != "rank") if column.kind == "rank" else table.decimals
+    published = "" if cell.published is None else number(cell.published, decimals)
+    if published and cell.published_error is not None:
+        published += f" ± {number(cell.published_error, decimals)}"
     if cell.mean is None:
         first, *others = cell.notes or (NOTHING,)
         return Text(first, published=published, notes=tuple(others))
@@ -47,29 +48,10 @@ def cell_text(cell: Cell | None, column: Column, table: Table) -> Text:
         low, high = (number(value, decimals, sign=True) for value in (cell.low, cell.high))
         interval = f"[{low}, {high}]"
     shown = number(cell.mean, decimals, sign=column.kind == "difference")
-    return Text(
-        f"{shown} ({cell.at})" if cell.at else shown,
-        number(cell.error, decimals) if cell.error is not None else "",
-        interval,
-        published,
-        number(cell.difference, decimals, sign=True) if cell.difference is not None else "",
-        cell.notes,
-    )
-
-
-def _with_error(value: float | None, error: float | None, decimals: int) -> str:
-    """A published number, with its error if there is one; empty for None."""
-    if value is None:
-        return ""
-    shown = number(value, decimals)
-    return shown if error is None else f"{shown} ± {number(error, decimals)}"
-
-
-def _decimals(cell: Cell, column: Column, table: Table) -> int:
-    """Ranks that are whole numbers have no decimals."""
-    if column.key == "rank":
-        return 0
-    return 1 if column.kind == "rank" else table.decimals
+    shown = f"{shown} ({cell.at})" if cell.at else shown
+    error = number(cell.error, decimals) if cell.error is not None else ""
+    apart = number(cell.difference, decimals, sign=True) if cell.difference is not None else ""
+    return Text(shown, error, interval, published, apart, cell.notes)
 
 
 def head(column: Column) -> str:
@@ -113,19 +95,8 @@ def metric_label(column: Column) -> str:
 WHITE, GREY = "#ffffff", "#8a8a8a"
 # Colours that people with any colour vision can distinguish, in the order of the catalog's groups.
 SERIES = (
-    "#0072b2",
-    "#e69f00",
-    "#009e73",
-    "#cc79a7",
-    "#56b4e9",
-    "#d55e00",
-    "#8f8f2a",
-    "#7a5cc0",
-    "#996633",
-    "#5c8a8a",
-    "#b0457b",
-    "#4c7a34",
-    "#c23b22",
+    *("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#8f8f2a"),
+    *("#7a5cc0", "#996633", "#5c8a8a", "#b0457b", "#4c7a34", "#c23b22", "#6b6b6b"),
 )
 
 

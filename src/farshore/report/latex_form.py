@@ -41,11 +41,8 @@ SPECIAL = {
 def as_latex(report: Report) -> str:
     """The whole report as a document."""
     groups = {row.group: fill(row.group) for table in report.tables for row in table.rows}
-    colours = [
-        rf"\definecolor{{{colour_name(group)}}}{{HTML}}{{{colour[1:].upper()}}}"
-        for group, colour in groups.items()
-        if colour != WHITE
-    ]
+    shown = {colour_name(group): colour[1:] for group, colour in groups.items() if colour != WHITE}
+    colours = [rf"\definecolor{{{of}}}{{HTML}}{{{colour.upper()}}}" for of, colour in shown.items()]
     parts = [
         "\n".join([r"\documentclass{article}", *PACKAGES, *colours, r"\begin{document}"]),
         rf"\section*{{{escape(report.title)}}}",
@@ -86,9 +83,8 @@ def latex_table(table: Table) -> str:
     marks = MARKED if table.has_marks else ""
     heads = ["Method", *(head(column) for column in table.columns)]
     notes, lines = _lines(table)
-    below = [rf"$^{{{letter}}}$~{escape(text)}" for text, letter in notes.items()] + [
-        escape(note) for note in table.remarks
-    ]
+    below = [rf"$^{{{letter}}}$~{escape(text)}" for text, letter in notes.items()]
+    below += map(escape, table.remarks)
     small = r"\par\vspace{2pt}\begin{minipage}{\linewidth}\scriptsize "
     return "\n".join(
         [

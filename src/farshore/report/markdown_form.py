@@ -76,12 +76,9 @@ def _lines(table: Table) -> str:
     for heading, rows in table.sections().items():
         if heading:
             lines.append(_line([f"*{escape(heading)}*", *[""] * len(table.columns)]))
-        lines += [
-            _line(
-                [escape(row.row), *(_cell(row.cells.get(c.key), c, table) for c in table.columns)]
-            )
-            for row in rows
-        ]
+        for row in rows:
+            cells = [_cell(row.cells.get(c.key), c, table) for c in table.columns]
+            lines.append(_line([escape(row.row), *cells]))
     return "\n".join(lines)
 
 

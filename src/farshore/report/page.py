@@ -6,7 +6,7 @@ import json
 import math
 from base64 import b64encode
 from collections.abc import Iterable, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,13 +112,8 @@ def page_templates() -> Environment:
     """The templates of all pages; texts are escaped, and a forgotten name is an error."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    templates = Environment(
-        loader=FileSystemLoader(FILES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    blocks = partial(Environment, trim_blocks=True, lstrip_blocks=True, autoescape=True)
+    templates = blocks(loader=FileSystemLoader(FILES), undefined=StrictUndefined)
     templates.globals |= {
         "fill": fill,
         "legend": legend,

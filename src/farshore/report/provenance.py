@@ -1,7 +1,5 @@
 """Where the numbers come from: versions, hardware, data, search, and commands to reproduce them."""
 
-from __future__ import annotations
-
 import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -58,7 +56,9 @@ def provenance(frame: pd.DataFrame, experiments: Mapping[str, Experiment]) -> Pr
     both = list(zip(results, configs, strict=True))
     facts = {"runs": _runs(results)} if results else {}
     facts |= {name: _counted(filter(None, starmap(read, both))) for name, read in FACTS.items()}
-    facts |= {"results versions": _results_versions(both), "targets opened": _period(results)}
+    times = sorted(result.target.opened_at for result in results if result.target is not None)
+    period = f"{times[0]} to {times[-1]}" if times else ""
+    facts |= {"results versions": _results_versions(both), "targets opened": period}
     facts |= {f"experiment {stem}": _search(each) for stem, each in experiments.items()}
     facts |= _data(results)
     known = tuple((what, value) for what, value in facts.items() if value)
@@ -142,9 +142,8 @@ def mixed_versions(frame: pd.DataFrame) -> list[str]:
     versions = Counter(result.versions.get("farshore", UNKNOWN) for result in results)
     if len(versions) < 2:
         return []
-    counts = ", ".join(
-        f"{version}: {several(count, 'run')}" for version, count in sorted(versions.items())
-    )
+    counted = sorted(versions.items())
+    counts = ", ".join(f"{version}: {several(count, 'run')}" for version, count in counted)
     return [
         f"The results come from several versions of farshore ({counts}), and numbers may differ "
         "for that reason alone; repeat the older runs."
@@ -152,9 +151,8 @@ def mixed_versions(frame: pd.DataFrame) -> list[str]:
 
 
 def _runs(results: Sequence[Result]) -> str:
-    counts = {
-        words: sum(result.status == status for result in results) for status, words in ENDS.items()
-    }
+    statuses = Counter[str](result.status for result in results)
+    counts = {words: statuses[status] for status, words in ENDS.items()}
     hours = sum(result.seconds["total"] for result in results) / 3600
     ended = [f"{count} of them {words}" for words, count in counts.items() if count]
     return f"{', '.join([str(len(results)), *ended])}; {hours:.2f} hours together"
@@ -165,26 +163,19 @@ def _search(experiment: Experiment) -> str:
         return f"a table of the selected runs of {' and '.join(experiment.reads)}"
     sources = {part.settings_from for part in experiment.parts} - {None}
     if sources:
-        return (
-            f"settings from {', '.join(sorted(map(str, sources)))}; scenario "
-            f"seed {experiment.scenario_seed}"
-        )
+        names = ", ".join(sorted(map(str, sources)))
+        return f"settings from {names}; scenario seed {experiment.scenario_seed}"
     search = experiment.search
     if experiment.command == "compare":
-        return (
-            f"a comparison without a search, run seeds {_seeds(experiment)}, scenario seed "
-            f"{experiment.scenario_seed}"
-        )
+        searches = [part.search or experiment.search for part in experiment.parts]
+        lists = dict.fromkeys(" ".join(map(str, search.run_seeds)) for search in searches)
+        seeds = f"run seeds {' and '.join(lists)}, scenario seed {experiment.scenario_seed}"
+        return f"a comparison without a search, {seeds}"
     return (
         f"{search.trials} trials for each of {len(search.run_seeds)} seeds, search seed "
         f"{search.seed}, scenario seed {experiment.scenario_seed}, "
         f"selected by {experiment.selection}"
     )
-
-
-def _seeds(comparison: Experiment) -> str:
-    searches = [part.search or comparison.search for part in comparison.parts]
-    return " and ".join(dict.fromkeys(" ".join(map(str, search.run_seeds)) for search in searches))
 
 
 def _data(results: Sequence[Result]) -> dict[str, str]:
@@ -195,11 +186,8 @@ def _data(results: Sequence[Result]) -> dict[str, str]:
         by_benchmark.setdefault(result.title, []).append(result)
     for benchmark, of_benchmark in by_benchmark.items():
         data = _counted(_data_version(result) for result in of_benchmark)
-        corruptions = _counted(
-            f"{result.data['corruptions']} corruptions"
-            for result in of_benchmark
-            if "corruptions" in result.data
-        )
+        made = [result.data.get("corruptions") for result in of_benchmark]
+        corruptions = _counted(f"{each} corruptions" for each in made if each is not None)
         shared = set(of_benchmark[0].notes).intersection(*(result.notes for result in of_benchmark))
         texts = [data, *filter(None, [corruptions]), *sorted(shared)]
         facts[f"data of {benchmark}"] = "; ".join(texts)
@@ -210,9 +198,8 @@ def _data_version(result: Result) -> str:
     if not result.data:
         return "manifest not recorded"
     digest = result.data.get("sha256")
-    return result.data["set"] + (
-        f" (sha256 {digest[:16]})" if digest else f" ({result.data.get('origin', '')})"
-    )
+    more = f"sha256 {digest[:16]}" if digest else result.data.get("origin", "")
+    return f"{result.data['set']} ({more})"
 
 
 def _results_versions(runs: Sequence[tuple[Result, Mapping[str, Any]]]) -> str:
@@ -229,11 +216,6 @@ def _results_versions(runs: Sequence[tuple[Result, Mapping[str, Any]]]) -> str:
     return "; ".join([*texts, "all others 1"]) if texts else "all 1"
 
 
-def _period(results: Sequence[Result]) -> str:
-    times = sorted(result.target.opened_at for result in results if result.target is not None)
-    return f"{times[0]} to {times[-1]}" if times else ""
-
-
 def _counted(values: Iterable[str]) -> str:
     """The only value, or the most frequent values with their counts."""
     counts = Counter(values).most_common()
@@ -245,9 +227,8 @@ def _counted(values: Iterable[str]) -> str:
 
 def _depth(experiment: Experiment) -> int:
     """0 if the experiment needs no other experiment, else 1."""
-    return int(
-        bool(experiment.reads) or any(part.settings_from is not None for part in experiment.parts)
-    )
+    taken = any(part.settings_from is not None for part in experiment.parts)
+    return int(taken or bool(experiment.reads))
 
 
 def _prepare(run: Run) -> str:

@@ -4,8 +4,6 @@ Recorded experiments are planned again, so that what was planned and has not run
 belong to none of them keep the name of the experiment that they name themselves.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -77,10 +75,8 @@ class Collected:
         ending = name.removeprefix(experiment.name) if experiment is not None else ""
         for beside in experiment.beside if experiment is not None else ():
             other = self.runs_of(beside.experiment + ending)
-            other = other[
-                other["method"].isin(select_methods(beside.methods))
-                & other["benchmark"].isin(data_sets)
-            ]
+            other = other[other["method"].isin(select_methods(beside.methods))]
+            other = other[other["benchmark"].isin(data_sets)]
             names = [row_name(method, beside.variant) for method in other["method"]]
             frames.append(other.assign(variant=beside.variant, row=names))
         whole = pd.concat(frames, ignore_index=True)
@@ -109,9 +105,8 @@ def collect(path: Path, experiment: str | None = None) -> Collected:
         if len(rows):
             frames.append(select(rows, plan.selection))
     planned = {name for frame in frames for name in frame["run"]}
-    others = (
-        [] if experiment is not None else [each for each in store.all() if each[0] not in planned]
-    )
+    readable = store.all() if experiment is None else ()
+    others = [each for each in readable if each[0] not in planned]
     tabled = {str(frame["experiment"].iloc[0]) for frame in frames}
     shown, left_out = _sort(others, tabled) if run is None else (others, [])
     # A run with a held-out source only judges a trial; it is not a result of its own.
@@ -186,21 +181,14 @@ def _sort(runs: Sequence[Read], tabled: set[str]) -> tuple[list[Read], list[str]
     superseded = [run for run in runs if _older(run, newest)]
     current = [run for run in runs if not _older(run, newest)]
     outdated = [run for run in current if _older(run, installed)]
-    known = [_experiment(run) in tabled for run in current]
-    shown = [run for run, planned in zip(current, known, strict=True) if not planned]
-    stray = [
-        run
-        for run, planned in zip(current, known, strict=True)
-        if planned and not _older(run, installed)
-    ]
+    shown = [run for run in current if _experiment(run) not in tabled]
+    stray = [run for run in current if _experiment(run) in tabled and not _older(run, installed)]
+    old = "of an older results version than"
+    gone = "are left out of the tables."
     texts = {
-        "of an older results version than others of the same system are left out of the tables.": (
-            superseded
-        ),
-        "of an older results version than the installed farshore has; the same command would "
-        "repeat them.": outdated,
-        "that belong to no recorded plan (the experiment has changed since) are left out of the "
-        "tables.": stray,
+        f"{old} others of the same system {gone}": superseded,
+        f"{old} the installed farshore has; the same command would repeat them.": outdated,
+        f"that belong to no recorded plan (the experiment has changed since) {gone}": stray,
     }
     return shown, [f"{_counted(of)} {text}" for text, of in texts.items() if of]
 

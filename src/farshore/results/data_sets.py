@@ -1,7 +1,5 @@
 """Tests of the ranked methods over several data sets, and plain sentences about them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -54,9 +52,7 @@ class Significance:
 def compare_data_sets(frame: pd.DataFrame, ranking: Ranking) -> Significance:
     """Test the ranked methods that do better than guessing; a data set is one observation."""
     rows = [each.row for each in ranking.usable]
-    scores = {
-        each.row: each.estimate.values for each in ranking.usable if each.estimate is not None
-    }
+    scores = {each.row: each.estimate.values for each in ranking.usable if each.estimate}
     datasets = list(scores[rows[0]])
     table = [[scores[row][name] for name in datasets] for row in rows]
     higher = ranking.metric.higher_is_better
@@ -70,43 +66,29 @@ def compare_data_sets(frame: pd.DataFrame, ranking: Ranking) -> Significance:
     groups = cliques(ranks, critical) if critical is not None else []
     sentences: list[str] = []
     if len(rows) > 1:
+        first = ", ".join(f"{row} {rank:.1f}" for row, rank in list(mean_ranks.items())[:NAMED])
         sentences = [
-            _of_ranks(mean_ranks),
+            f"Mean ranks over the data sets, 1 is best: {first}.",
             *_of_friedman(test, len(rows), len(datasets)),
             *_of_nemenyi(test, critical, mean_ranks),
             *_of_pairs(pairs, len(datasets)),
         ]
-    return Significance(
-        datasets=tuple(datasets),
-        mean_ranks=mean_ranks,
-        friedman=test,
-        critical=critical,
-        cliques=tuple(tuple(rows[index] for index in group) for group in groups),
-        pairs=pairs,
-        sentences=tuple(sentences),
-    )
-
-
-def _of_ranks(ranks: Mapping[str, float]) -> str:
-    first = ", ".join(f"{row} {rank:.1f}" for row, rank in list(ranks.items())[:NAMED])
-    return f"Mean ranks over the data sets, 1 is best: {first}."
+    alike = tuple(tuple(rows[index] for index in group) for group in groups)
+    found = (tuple(datasets), mean_ranks, test, critical, alike, pairs)
+    return Significance(*found, sentences=tuple(sentences))
 
 
 def _of_friedman(test: tests.Friedman | None, methods: int, datasets: int) -> list[str]:
     if test is None:
-        return [
-            f"{methods} methods on {datasets} data sets are too few for the Friedman test, which "
-            "needs three methods."
-        ]
+        what = f"{methods} methods on {datasets} data sets"
+        return [f"{what} are too few for the Friedman test, which needs three methods."]
     numbers = (
         f"Friedman χ² = {test.statistic:.1f}, p = {_p(test.p)}; Iman-Davenport F = "
         f"{test.iman_davenport:.2f}, p = {_p(test.iman_davenport_p)}"
     )
     if test.iman_davenport_p < tests.ALPHA:
-        sentences = [
-            f"The {methods} methods do not all perform equally over the {datasets} data sets "
-            f"({numbers})."
-        ]
+        over = f"over the {datasets} data sets ({numbers})"
+        sentences = [f"The {methods} methods do not all perform equally {over}."]
     else:
         sentences = [
             f"No difference between the {methods} methods is significant over the {datasets} data "
@@ -150,16 +132,14 @@ def _of_pairs(pairs: Sequence[tuple[str, str, float, float]], datasets: int) -> 
             f"corrected p can be below {_p(smallest)}, however large the differences. Comparing "
             "pairs needs more data sets or fewer methods."
         ]
-    significant = sorted(
-        (pair for pair in pairs if pair[3] < tests.ALPHA), key=lambda pair: pair[3]
-    )
+    significant = [pair for pair in pairs if pair[3] < tests.ALPHA]
+    significant.sort(key=lambda pair: pair[3])
+    of = several(len(pairs), "pair")
     if not significant:
-        return [f"{head} none of {several(len(pairs), 'pair')} differs at p < {tests.ALPHA}."]
+        return [f"{head} none of {of} differs at p < {tests.ALPHA}."]
     texts = [f"{first} and {second} (p = {_p(p)})" for first, second, _, p in significant]
-    return [
-        f"{head} {len(significant)} of {several(len(pairs), 'pair')} differ at p < {tests.ALPHA}: "
-        f"{listed(texts, NAMED)}."
-    ]
+    differ = f"{len(significant)} of {of} differ at p < {tests.ALPHA}"
+    return [f"{head} {differ}: {listed(texts, NAMED)}."]
 
 
 def _p(value: float) -> str:

@@ -1,7 +1,5 @@
 """What tables and verdicts say about their runs: title, numbers, conditions and remarks."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 import pandas as pd
@@ -69,11 +67,8 @@ def describe(
 def _without_plan(name: str, runs: pd.DataFrame, title: str, measure: Measure) -> Description:
     if len(runs) == 1:
         run = runs.iloc[0]
-        return Description(
-            name,
-            f"{run['method']} on {run['benchmark']}",
-            f"{title} ({measure.unit}) of a single run, seed {run['seed']}.",
-        )
+        about = f"{title} ({measure.unit}) of a single run, seed {run['seed']}."
+        return Description(name, f"{run['method']} on {run['benchmark']}", about)
     heading = "runs without a recorded plan" if name == ALONE else f"{name}: runs without a plan"
     about = f"{title} ({measure.unit}): {_mean(runs)}."
     return Description(name, _capitalized(heading), about, (UNKNOWN_PLAN,), planned=False)
@@ -107,10 +102,8 @@ def _search(experiment: Experiment) -> str:
         return f"; {seeds}"
     if search.trials == 1:
         return f"; {seeds} at the defaults"
-    return (
-        f"; {seeds}, each with the best of {search.trials} trials, selected by "
-        f"{experiment.selection}"
-    )
+    best = f"the best of {search.trials} trials"
+    return f"; {seeds}, each with {best}, selected by {experiment.selection}"
 
 
 def _remarks(
@@ -162,10 +155,8 @@ def conditions(frame: pd.DataFrame) -> str:
     targets = list(dict.fromkeys(runs["target"]))
     orders = int(runs.groupby("target")["order"].nunique().max())
     parts = [f"{datasets[0]}, {metric_of(frame).label}", _domains(runs, targets, orders)]
-    guesses = runs.drop_duplicates("target")["guess"].dropna().astype(float)
-    parts.append(
-        guess_text(str(runs["metric"].iloc[0]), int(runs["classes"].iloc[0]), guesses.tolist())
-    )
+    guesses = runs.drop_duplicates("target")["guess"].dropna().astype(float).tolist()
+    parts.append(guess_text(str(runs["metric"].iloc[0]), int(runs["classes"].iloc[0]), guesses))
     counts.append(several(orders, "order") + (" per target" if len(targets) > 1 else ""))
     steps = {result.steps for result in runs["result"]}
     if len(steps) == 1:
@@ -174,13 +165,11 @@ def conditions(frame: pd.DataFrame) -> str:
 
 
 def _domains(runs: pd.DataFrame, targets: list[str], orders: int) -> str:
+    each = f"unseen targets {_few(targets)}, each learned from the"
     if any(result.run.left_out for result in runs["result"]):
-        return (
-            f"unseen targets {_few(targets)}, each learned from the domains before it, in "
-            "chronological order"
-        )
+        return f"{each} domains before it, in chronological order"
     if len(targets) > 1:
-        return f"unseen targets {_few(targets)}, each learned from the other domains"
+        return f"{each} other domains"
     sources = str(runs["sources"].iloc[0]).split(SEPARATOR)
     if orders == 1 and runs["sources"].nunique() == 1:
         return f"sources in the order {SEPARATOR.join(sources)}, unseen target {targets[0]}"

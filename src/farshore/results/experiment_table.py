@@ -3,8 +3,6 @@
 Means and standard errors are over seeds; there is no error from fewer than three.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,7 +17,6 @@ from ..runs import catalog
 from ..runs.plan.experiment import Book, Experiment, TableName, check_dependencies
 from ..runs.plan.plan import Condition, Missing, Plan, make_plan
 from ..runs.plan.select import DRAWN
-from ..runs.result import Result
 from ..runs.store.store import Store
 from ..tasks.metrics import Metric
 from .frame import frame_of_plan, results_in_metric
@@ -45,6 +42,12 @@ COLUMNS: dict[TableName, dict[str, Reader]] = {
         "milliseconds_a_step": step_milliseconds,
     },
     "step time": {"milliseconds_a_step": step_milliseconds},
+}
+# Further columns of every experiment, and the numbers that they show.
+MEANS = {
+    **{name: name for name in ("source_validation_score", "source_train_score")},
+    **{name: name for name in ("backward_transfer", "forgetting")},
+    **{"seconds_a_run": "seconds", "milliseconds_a_step": "step_milliseconds"},
 }
 CONDITION = ("benchmark", "method", "target", "order", "varied")
 # Benchmark, method, and the target if there are several.
@@ -84,17 +87,7 @@ def _numbers(runs: pd.DataFrame) -> dict[str, Any]:
         "trials_selected": " ".join(map(str, chosen["trial"])),
         "target_score_unseen": target,
         "target_standard_error": error,
-        **{
-            column: mean_of(results, NUMBERS[name])
-            for column, name in {
-                "source_validation_score": "source_validation_score",
-                "source_train_score": "source_train_score",
-                "backward_transfer": "backward_transfer",
-                "forgetting": "forgetting",
-                "seconds_a_run": "seconds",
-                "milliseconds_a_step": "step_milliseconds",
-            }.items()
-        },
+        **{column: mean_of(results, NUMBERS[name]) for column, name in MEANS.items()},
     }
 
 
@@ -136,9 +129,8 @@ def derived_table(experiment: Experiment, store: Store, book: Book) -> pd.DataFr
         rows = _pairs(chosen)
     else:
         rows = [_head(key) | _columns(runs, experiment.table) for key, runs in chosen.items()]
-    return pd.DataFrame(
-        [*rows, *(_head(key) | {"note": each.sentence} for key, each in missing.items())]
-    )
+    rows += [_head(key) | {"note": each.sentence} for key, each in missing.items()]
+    return pd.DataFrame(rows)
 
 
 def _selected_by(
@@ -173,28 +165,18 @@ def _columns(runs: pd.DataFrame, table: TableName) -> dict[str, Any]:
 
 def _pairs(chosen: Mapping[Key, pd.DataFrame]) -> list[dict[str, Any]]:
     """Each tailored method next to its naive form, if both have runs."""
-
-    def read(result: Result) -> float | None:
-        return result.target_score
-
     rows = []
     for (benchmark, method, target), runs in chosen.items():
         others = chosen.get((benchmark, f"naive-{method}", target))
         if catalog.find(method).group != "tailored" or others is None:
             continue
-        tailored, naive = (_by_seed(_chosen(each), read) for each in (runs, others))
-        (ours, ours_error), (theirs, theirs_error) = map(_mean_and_error, (tailored, naive))
-        found = difference(tailored, naive, Unit.SEED, NUMBER)
-        rows.append(
-            _head((benchmark, method, target))
-            | {
-                "target_score_tailored": ours,
-                "tailored_standard_error": ours_error,
-                "target_score_naive": theirs,
-                "naive_standard_error": theirs_error,
-                "difference": found.mean if found is not None else None,
-            }
-        )
+        row, scores = _head((benchmark, method, target)), []
+        for form, each in (("tailored", runs), ("naive", others)):
+            scores.append(_by_seed(_chosen(each), lambda result: result.target_score))
+            mean, error = _mean_and_error(scores[-1])
+            row |= {f"target_score_{form}": mean, f"{form}_standard_error": error}
+        found = difference(scores[0], scores[1], Unit.SEED, NUMBER)
+        rows.append(row | {"difference": found.mean if found is not None else None})
     return rows
 
 

@@ -14,13 +14,12 @@
 | `held_out` | the source that a run leaves out to judge its trial; otherwise empty |
 | `status` | done, diverged, pruned, or missing: planned, but without a result |
 | `selected` | whether the run counts, see `farshore.results.select` |
-| `metric`, `score` | the main score on the target, a fraction; all targets of own data share one |
-| `accuracy` ... `calibration_error` | every score on the target |
-| `classes`, `guess` | number of classes; the score of always predicting the most frequent one |
+| `metric`, `score` | the main score on the target, unscaled; all targets of own data share one |
+| `accuracy` ... `skill` | every score on the target |
+| `classes`, `guess` | number of classes, 0 for numbers; the score of always predicting the most
+frequent one, or the sources' mean |
 | `result`, `config` | the whole result; what is recorded beside it |
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -91,11 +90,10 @@ def _not_plannable(plan: Plan, experiment: str) -> list[dict[str, Any]]:
     for part in parts:
         absent = [data.title for data in part.data if data.title in plan.absent]
         keys += [(method, title) for title in absent for method in part.systems]
-    return [
-        _empty_row("", method, benchmark)
-        | {"experiment": experiment, "condition": f"{method} on {benchmark}"}
-        for method, benchmark in dict.fromkeys(keys)
-    ]
+    rows = [_empty_row("", *key) for key in dict.fromkeys(keys)]
+    for row in rows:
+        row |= {"experiment": experiment, "condition": f"{row['method']} on {row['benchmark']}"}
+    return rows
 
 
 def frame_of_results(
@@ -129,8 +127,7 @@ def whole(frame: pd.DataFrame) -> bool:
 
 
 def _frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    frame = pd.DataFrame(_in_one_metric(rows), columns=list(COLUMNS))
-    return _named(frame)
+    return _named(pd.DataFrame(_in_one_metric(rows), columns=list(COLUMNS)))
 
 
 def _in_one_metric(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -143,9 +140,10 @@ def _in_one_metric(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]
     for row in rows:
         if row["metric"] and not row["held_out"]:
             chosen.setdefault((row["experiment"], row["benchmark"]), set()).add(row["metric"])
+    mixed = {place for place, metrics in chosen.items() if len(metrics) > 1}
     return [
         {**row, **_scores(row["result"], SHARED_METRIC)}
-        if not row["held_out"] and len(chosen.get((row["experiment"], row["benchmark"]), ())) > 1
+        if not row["held_out"] and (row["experiment"], row["benchmark"]) in mixed
         else row
         for row in rows
     ]
@@ -155,12 +153,9 @@ def _scores(result: Result | None, metric: str) -> dict[str, Any]:
     """The main score on the target in this metric, and that of the most frequent class."""
     if result is None or result.target is None:
         return {"metric": metric}
-    counts = [sum(of_class) for of_class in result.target.confusion]
-    return {
-        "metric": metric,
-        "score": result.target.scores.get(metric),
-        "guess": guess_score(metric, counts),
-    }
+    scores, counts = result.target.scores, [sum(of) for of in result.target.confusion]
+    guess = guess_score(metric, counts, scores)
+    return {"metric": metric, "score": scores.get(metric), "guess": guess}
 
 
 def _named(frame: pd.DataFrame) -> pd.DataFrame:
@@ -170,23 +165,19 @@ def _named(frame: pd.DataFrame) -> pd.DataFrame:
 
 def _row(name: str, run: Run, result: Result | None, config: Mapping[str, Any]) -> dict[str, Any]:
     """What a run and its result say, without its position in a plan."""
+    sources = (run.order or ()) if result is None else result.sources
     row = _empty_row(name, run.method, run.benchmark) | {
+        **dict.fromkeys(("order", "sources"), SEPARATOR.join(sources)),
+        "last_source": sources[-1] if sources else "",
         "target": run.target or "",
-        "order": SEPARATOR.join(run.order or ()),
-        "last_source": (run.order or ("",))[-1],
-        "sources": SEPARATOR.join(run.order or ()),
         "seed": run.seed,
         "config": config,
     }
     if result is None:
         return row
-    order = SEPARATOR.join(result.sources)
     row |= {
         "benchmark": result.title,
         "kind": result.kind,
-        "order": order,
-        "sources": order,
-        "last_source": result.sources[-1] if result.sources else "",
         "status": result.status,
         "classes": len(result.classes),
         "result": result,
@@ -201,9 +192,9 @@ def _row(name: str, run: Run, result: Result | None, config: Mapping[str, Any]) 
 def results_in_metric(frame: pd.DataFrame) -> pd.Series:
     """The results of the finished runs of a frame, in the metric that the frame has for them."""
     runs = frame[frame["result"].notna()]
-    pairs = zip(runs["result"], runs["metric"], strict=True)
     shown = [
-        result.model_copy(update={"metric": metric or result.metric}) for result, metric in pairs
+        result.model_copy(update={"metric": metric or result.metric})
+        for result, metric in zip(runs["result"], runs["metric"], strict=True)
     ]
     return pd.Series(shown, index=runs.index, dtype=object)
 
@@ -285,7 +276,8 @@ def _value(value: object) -> str:
 
 def _with_conditions(frame: pd.DataFrame) -> pd.DataFrame:
     """Runs without a plan: what differs between those on one benchmark names their rows."""
-    texts = [_condition(result.run, alone) for result, alone in _alone(frame)]
+    alone = frame["experiment"] == ALONE
+    texts = [_condition(r.run, a) for r, a in zip(frame["result"], alone, strict=True)]
     groups = pd.Series(texts, index=frame.index).groupby([frame["experiment"], frame["benchmark"]])
     several = groups.transform("nunique") > 1
     frame["variant"] = [text if use else "" for text, use in zip(texts, several, strict=True)]
@@ -294,12 +286,8 @@ def _with_conditions(frame: pd.DataFrame) -> pd.DataFrame:
     frame["condition"] = ["\t".join(map(str, each)) for each in parts]
     # Runs that no plan numbers are the trials of their seed, in the order of their names.
     again = frame.groupby(["experiment", "condition", "seed", "held_out"], sort=False).cumcount()
-    frame["trial"] = frame["trial"].where(frame["experiment"] != ALONE, again)
+    frame["trial"] = frame["trial"].where(~alone, again)
     return frame
-
-
-def _alone(frame: pd.DataFrame) -> Iterable[tuple[Result, bool]]:
-    return zip(frame["result"], frame["experiment"] == ALONE, strict=True)
 
 
 def _condition(run: Run, alone: bool) -> str:

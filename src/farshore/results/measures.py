@@ -1,7 +1,5 @@
 """The numbers of a run, beside its score on the target, that tables can show."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import TypeVar
@@ -9,6 +7,7 @@ from typing import TypeVar
 import pandas as pd
 
 from ..runs.result import Result
+from ..tasks.metrics import METRICS, MIXED
 from .frame import results_in_metric
 from .select import observed
 
@@ -28,8 +27,10 @@ class Measure:
     ranked: bool = False
 
 
-def _percent(value: float | None) -> float | None:
-    return 100 * value if value is not None else None
+def _shown(result: Result, value: float | None) -> float | None:
+    """In the unit of the result's metric, mostly percent."""
+    metric = METRICS.get(result.metric, MIXED)
+    return metric.scale * value if value is not None else None
 
 
 def step_milliseconds(result: Result) -> float | None:
@@ -39,24 +40,20 @@ def step_milliseconds(result: Result) -> float | None:
 
 
 TARGET = Measure(
-    "score on the unseen target", lambda result: _percent(result.target_score), ranked=True
+    "score on the unseen target", lambda result: _shown(result, result.target_score), ranked=True
 )
 MEASURES: dict[str, Measure] = {
     "backward transfer": Measure(
         "backward transfer on the sources' validation rows",
-        lambda result: _percent(result.backward_transfer()),
+        lambda result: _shown(result, result.backward_transfer()),
         unit="points",
     ),
     "source performance": Measure(
-        "mean score on the sources' training rows", lambda result: _percent(result.source_score(2))
+        "mean score on the sources' training rows",
+        lambda result: _shown(result, result.source_score(2)),
     ),
-    "run time": Measure(
-        "run time",
-        lambda result: result.seconds["total"] / 60,
-        unit="minutes",
-        higher_is_better=False,
-    ),
-    "step time": Measure("time per step", step_milliseconds, unit="ms", higher_is_better=False),
+    "run time": Measure("run time", lambda result: result.seconds["total"] / 60, "minutes", False),
+    "step time": Measure("time per step", step_milliseconds, "ms", False),
     "naive and tailored": TARGET,
 }
 

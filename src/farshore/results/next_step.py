@@ -1,7 +1,5 @@
 """The command to type next, and what for."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import Any
@@ -10,28 +8,29 @@ import pandas as pd
 
 from ..benchmarks import BENCHMARKS
 from ..benchmarks.own.table import OwnTable
-from ..runs.plan.commands import (
-    assignments,
-    compare_commands,
-    comparison_after,
-    data_words,
-    setting_words,
-)
-from ..runs.plan.experiment import Experiment, Part
+from ..runs.plan import commands
+from ..runs.plan.commands import assignments, compare_commands
+from ..runs.plan.experiment import Experiment
 from ..runs.plan.select import BETWEEN_NAMES, EACH
 from ..runs.store.store import FOLDER
+from ..tasks.labels import FROM_FILE
 from .frame import SEPARATOR, whole
 from .select import observed
 from .summary import FEWEST_UNITS, Unit
 from .verdict import Outcome, Recommendation, Verdict
 
-OWN_DATA = "farshore audit your-table.csv --domain SITE --label CLASS"
+# After a benchmark: the same question about a table, in commands that run as they are printed.
+OWN_DATA = (
+    "farshore demo --data patients.csv && "
+    "farshore audit patients.csv --domain hospital --label disease"
+)
 SEEDS = 5
 # Options of the user's data that `farshore learn` has, too.
 LEARN_FLAGS = frozenset(
     {
-        *("label", "drop", "time", "time_format", "group", "categories", "weight", "separator"),
-        *("encoding", "decimal", "metric", "classes", "size", "skip_broken", "weights"),
+        *("label", "drop", "time", "time_format", "group", "categories", "text", "weight"),
+        *("separator", "encoding", "decimal", "metric", "classes", "size", "skip_broken"),
+        *("weights", "task", "log_label", "unit"),
     }
 )
 # Those that a folder of images has, too.
@@ -69,13 +68,14 @@ def _after_comparison(
     in_time = any(each.data[0].options.get("time") is not None for each in experiment.parts)
     if one_order and sources > 1 and not in_time:
         word = "all" if sources < 3 else f"balanced:{sources}"
-        changed = part.model_copy(update={"orders": [word]})
-        return _again(experiment, changed, folder), "see whether another order changes it"
+        again = compare_commands(experiment.but(parts=[part.but(orders=[word])]), folder)[0]
+        return again, "see whether another order changes it"
     own = BENCHMARKS.get(part.data[0].benchmark).own_data
     if verdict.outcome is Outcome.UNTESTED:
         changes, reason = _more_units(experiment, verdict.ranking.unit, sources, own)
         if changes:
-            return _again(experiment, part.model_copy(update=changes), folder), reason
+            parts = [part.but(**changes)]
+            return compare_commands(experiment.but(parts=parts), folder)[0], reason
     return deploy(experiment, verdict.recommendation)
 
 
@@ -84,18 +84,22 @@ def deploy(experiment: Experiment, recommendation: Recommendation | None) -> tup
     part = experiment.parts[0]
     data = part.data[0]
     if not BENCHMARKS.get(data.benchmark).own_data:
-        return OWN_DATA, "ask the same question about your own data"
+        return OWN_DATA, "the same question about a table, such as your own"
     if recommendation is None:
         return "", ""
     in_table = data.benchmark == OwnTable.name
     flags, site = (LEARN_FLAGS, "first-site.csv") if in_table else (FOLDER_FLAGS, "first-site/")
-    options = {name: value for name, value in data.options.items() if name in flags}
+    options = {
+        name: value
+        for name, value in data.options.items()
+        if name in flags and (name, value) != ("classes", FROM_FILE)
+    }
     words = ["farshore", "learn", "model/", site, "--name", "site 1"]
-    words += data_words(data.benchmark, options)[1:]
+    words += commands.data_words(data.benchmark, options)[1:]
     words += ["--method", recommendation.method]
     words += ["--network", part.network] if part.network is not None else []
     words += assignments("--network-set", part.network_settings)
-    words += setting_words(part.settings)
+    words += commands.setting_words(part.settings)
     return shlex.join(words), "train the model that you deploy, one site after another"
 
 
@@ -105,7 +109,7 @@ def _more_units(
     """What to change so that there are enough units for a test, and the reason."""
     part = experiment.parts[0]
     if unit is Unit.SEED and not own:
-        search = experiment.search.model_copy(update={"seeds": list(range(SEEDS))})
+        search = experiment.search.but(seeds=list(range(SEEDS)))
         return {"search": search}, "add seeds to test the difference"
     if unit in (Unit.LAST_SOURCE, Unit.ORDER) and sources >= FEWEST_UNITS and not own:
         return {"orders": [f"balanced:{sources}"]}, "test the difference over more orders"
@@ -117,10 +121,6 @@ def _more_units(
     return {"target": None if own else EACH, "orders": orders}, "leave every domain out in turn"
 
 
-def _again(experiment: Experiment, part: Part, folder: str) -> str:
-    return compare_commands(experiment.model_copy(update={"parts": [part]}), folder)[0]
-
-
 def _from_runs(frame: pd.DataFrame) -> tuple[str, str]:
     """After single runs: a comparison."""
     results = [result for result in observed(frame)["result"] if result is not None]
@@ -128,4 +128,5 @@ def _from_runs(frame: pd.DataFrame) -> tuple[str, str]:
     if not known:
         return "", ""
     sources = max(len(result.sources) for result in results)
-    return comparison_after(known[0], [result.run.method for result in results], sources)
+    methods = [result.run.method for result in results]
+    return commands.comparison_after(known[0], methods, sources)

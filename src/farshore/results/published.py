@@ -9,8 +9,6 @@
 | `title`, `note` | the title of the published table; a remark about it; both may be empty |
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -3,8 +3,6 @@
 A seed whose trials all failed keeps its first one, so that its method is known to lack a score.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping
 from typing import Any

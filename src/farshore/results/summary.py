@@ -18,13 +18,12 @@ they have one too, and none of their planned runs there lacks it. Rank 1 is best
 the better rank. Over several data sets, the mean of the ranks on the data sets decides.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from itertools import groupby
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -32,7 +31,7 @@ from scipy import stats
 
 from ..methods import DEFAULT_METHOD
 from ..runs.catalog import KINDS
-from ..tasks.metrics import BALANCED, METRICS, MIXED, Metric, is_guessing
+from ..tasks.metrics import BALANCED, METRICS, MIXED, Metric, in_unit, is_guessing
 from .frame import SEPARATOR
 from .select import observed, scored
 from .tests import DECIMALS, rank_methods
@@ -148,6 +147,23 @@ class Standing:
     runs: int
     planned: int
 
+    def plain(self) -> dict[str, Any]:
+        """The row as plain values, for JSON."""
+        found, difference = self.estimate, self.difference
+        return {
+            "method": self.row,
+            **{
+                name: getattr(self, name)
+                for name in ("kind", "rank", "guessing", "runs", "planned")
+            },
+            "mean": found.mean if found is not None else None,
+            "error": found.error if found is not None else None,
+            "worst": found.values[found.worst] if found is not None else None,
+            "worst_site": found.worst if found is not None else None,
+            "by_site": dict(found.values) if found is not None else {},
+            "difference": asdict(difference) if difference is not None else None,
+        }
+
 
 @dataclass(frozen=True)
 class Ranking:
@@ -184,29 +200,23 @@ def rank(frame: pd.DataFrame, metric: str = "") -> Ranking:
     standings = []
     for row in scores:
         of_row = frame[frame["row"] == row]
-        kind = str(of_row["kind"].iloc[0])
-        compared = None
+        first = of_row[["method", "variant", "group", "kind"]].iloc[0]
+        method, variant, group, kind = map(str, first)
+        compared, ended = None, of_row["score"].notna()
         if reference and row != reference:
             pair = _in_any_order(scores[row], scores[reference], kind, "continual")
             compared = difference(*pair, unit, scale)
-        standings.append(
-            Standing(
-                row=row,
-                method=str(of_row["method"].iloc[0]),
-                variant=str(of_row["variant"].iloc[0]),
-                group=str(of_row["group"].iloc[0]),
-                kind=kind,
-                rank=found.get(row),
-                complete=row in complete
-                if kind == "continual"
-                else bool(of_row["score"].notna().all()),
-                guessing=guessing(of_row, row),
-                estimate=estimate(scores[row], unit, scale),
-                difference=compared,
-                runs=int(of_row["score"].notna().sum()),
-                planned=len(of_row),
-            )
+        standing = Standing(
+            *(row, method, variant, group, kind),
+            rank=found.get(row),
+            complete=row in complete if kind == "continual" else bool(ended.all()),
+            guessing=guessing(of_row, row),
+            estimate=estimate(scores[row], unit, scale),
+            difference=compared,
+            runs=int(ended.sum()),
+            planned=len(of_row),
         )
+        standings.append(standing)
     standings.sort(key=lambda each: _order(each, scale))
     return Ranking(scale, unit, reference, tuple(standings))
 
@@ -216,13 +226,9 @@ def paired(frame: pd.DataFrame, first: str, second: str, metric: str = "") -> Di
     frame = observed(frame)
     scale = metric_of(frame, metric)
     kinds = dict(zip(frame["row"], frame["kind"], strict=True))
-    ours, theirs = _in_any_order(
-        scores_of(frame, first, metric),
-        scores_of(frame, second, metric),
-        kinds.get(first, ""),
-        kinds.get(second, ""),
-    )
-    return difference(ours, theirs, unit_of(frame), scale)
+    ours, theirs = (scores_of(frame, row, metric) for row in (first, second))
+    pair = _in_any_order(ours, theirs, kinds.get(first, ""), kinds.get(second, ""))
+    return difference(*pair, unit_of(frame), scale)
 
 
 def guessing(frame: pd.DataFrame, row: str) -> bool:
@@ -234,11 +240,12 @@ def guessing(frame: pd.DataFrame, row: str) -> bool:
 def at_chance(frame: pd.DataFrame, row: str) -> dict[tuple[str, str, str], bool]:
     """Whether a row does no better than guessing, by data set, target and order."""
     of_row = observed(frame)
-    of_row = of_row[(of_row["row"] == row) & of_row[BALANCED].notna()]
+    level = of_row[BALANCED].where(of_row[BALANCED].notna(), of_row["skill"])
+    of_row = of_row.assign(level=level)[(of_row["row"] == row) & level.notna()]
     found = {}
     for place, runs in of_row.groupby(["benchmark", "target", "order"], sort=False):
-        balanced = float(runs[BALANCED].astype(float).mean())
-        found[place] = is_guessing(balanced, int(runs["classes"].iloc[0]))
+        mean = float(runs["level"].astype(float).mean())
+        found[place] = is_guessing(mean, int(runs["classes"].iloc[0]))
     return found  # type: ignore[return-value]
 
 
@@ -252,7 +259,13 @@ def guess_level(frame: pd.DataFrame) -> float | None:
 def metric_of(frame: pd.DataFrame, metric: str = "") -> Metric:
     """The metric of this name; by default the main one of the frame."""
     names = [metric] if metric else [name for name in dict.fromkeys(frame["metric"]) if name]
-    return METRICS.get(names[0], MIXED) if len(names) == 1 else MIXED
+    found = METRICS.get(names[0], MIXED) if len(names) == 1 else MIXED
+    if found.digits is None:
+        return found
+    units = {
+        result.task.get("unit", "") for result in frame.get("result", ()) if result is not None
+    }
+    return in_unit(found, units.pop()) if len(units) == 1 else found
 
 
 def metrics_of(frame: pd.DataFrame) -> list[str]:
@@ -423,10 +436,8 @@ def _nested(scores: Mapping[tuple[object, ...], float]) -> float:
     if len(scores) == 1:
         return next(iter(scores.values()))
     ordered = sorted(scores, key=lambda key: str(key[0]))
-    parts = [
-        _nested({key[1:]: scores[key] for key in keys})
-        for _, keys in groupby(ordered, key=lambda key: str(key[0]))
-    ]
+    groups = groupby(ordered, key=lambda key: str(key[0]))
+    parts = [_nested({key[1:]: scores[key] for key in keys}) for _, keys in groups]
     return sum(parts) / len(parts)
 
 
@@ -446,9 +457,8 @@ def _at_places(scores: Scores, places: Scores) -> Scores:
     for place, score in scores.items():
         without_order.setdefault((*place[:2], place[4]), []).append(score)
     known = {key: sum(values) / len(values) for key, values in without_order.items()}
-    return {
-        place: known[*place[:2], place[4]] for place in places if (*place[:2], place[4]) in known
-    }
+    keys = {place: (*place[:2], place[4]) for place in places}
+    return {place: known[key] for place, key in keys.items() if key in known}
 
 
 def _estimated(

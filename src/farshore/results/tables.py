@@ -5,8 +5,6 @@ the ranks, and the difference from the reference. One data set: the mean over it
 unit, the difference from the reference, and a column per target or order if there are few.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -21,7 +19,7 @@ from ..tasks.metrics import MIXED, Metric, listed, several
 from .measures import Measure
 from .published import SUMMARIES, Published
 from .select import observed
-from .summary import Difference, Estimate, Ranking, Unit, estimate, scores_of, unit_of
+from .summary import Difference, Estimate, Ranking, Unit, estimate, metric_of, scores_of, unit_of
 from .tests import DECIMALS, rank_methods
 
 # The headings above the rows of each kind. Only the first kind is ranked.
@@ -254,8 +252,15 @@ def make_table(
         another measure than the score on the target.
     """
     scored = _measured(observed(frame), measure)
-    metric = replace(MIXED, scale=1, high=np.inf, low=-np.inf) if not measure.ranked else MIXED
-    metric = replace(metric, higher_is_better=measure.higher_is_better)
+    main = metric_of(scored)
+    in_percent = main.scale == 100
+    metric = main if measure.ranked and not in_percent else MIXED
+    if not measure.ranked:
+        metric = replace(MIXED, scale=1, high=np.inf, low=-np.inf)
+        metric = replace(metric, higher_is_better=measure.higher_is_better)
+    unit = measure.unit
+    if unit in ("%", "points") and not in_percent:
+        unit = main.unit.strip() or main.label
     averaged = ranking is not None or not measure.ranked
     trials = _trials(frame)
     columns, cells = _columns(scored, metric, ranking, averaged, trials, description.planned)
@@ -284,8 +289,8 @@ def make_table(
         rows=tuple(rows),
         remarks=remarks,
         whole=whole,
-        unit=measure.unit,
-        higher_is_better=measure.higher_is_better,
+        unit=unit,
+        higher_is_better=metric.higher_is_better,
         published_title=published.title if published is not None and published.numbers else "",
         absent=absent,
     )
@@ -333,7 +338,10 @@ def _columns(
             most = 0 if planned else int(fullest[kind])
             cells[str(row), column.key] = _cell(found, of_row, scale, trials, most)
 
-    datasets = _datasets(scored)
+    # The data sets in which something has run, in the order of the list of benchmarks.
+    known = {name: place for place, name in enumerate(BENCHMARKS.names())}
+    ran = dict.fromkeys(scored.loc[scored["status"] != "missing", "benchmark"])
+    datasets = sorted(ran, key=lambda name: known.get(name, len(known)))
     for name in datasets:
         part = scored[scored["benchmark"] == name]
         label = name if len(datasets) > 1 else _mean_label(part)
@@ -436,17 +444,12 @@ def _cell(
         trials_planned=max(planned),
     )
     generated, part = any(each[0] for each in kinds), any(each[1] for each in kinds)
+    cell = Cell(None, counts=counts, generated=generated, part=part)
     if found is None:
-        return Cell(None, counts=counts, generated=generated, part=part)
-    return Cell(
-        scale * found.mean,
-        scale * found.error if found.error is not None else None,
-        unit=str(found.unit),
-        values={name: scale * value for name, value in found.values.items()},
-        counts=counts,
-        generated=generated,
-        part=part,
-    )
+        return cell
+    values = {name: scale * value for name, value in found.values.items()}
+    error = scale * found.error if found.error is not None else None
+    return replace(cell, mean=scale * found.mean, error=error, unit=str(found.unit), values=values)
 
 
 def _difference(found: Difference, scale: float) -> Cell:
@@ -472,13 +475,10 @@ def _row(scored: pd.DataFrame, row: str, cells: Cells, published: Published | No
         same = published.data_sets(method, variant) == {
             column for column, cell in of_row.items() if cell.mean is not None
         }.intersection(scored["benchmark"])
-        of_row = {
-            column: replace(cell, published=number[0], published_error=number[1])
-            if (same or column not in SUMMARIES)
-            and (number := published.find(method, variant, column)) is not None
-            else cell
-            for column, cell in of_row.items()
-        }
+        for column, cell in of_row.items():
+            number = published.find(method, variant, column)
+            if number is not None and (same or column not in SUMMARIES):
+                of_row[column] = replace(cell, published=number[0], published_error=number[1])
     return Row(row, first["method"], first["variant"], first["group"], first["kind"], of_row)
 
 
@@ -524,22 +524,12 @@ def _ordered(scored: pd.DataFrame, ranking: Ranking | None) -> list[str]:
     methods = [entry.name for members in catalog.grouped().values() for entry in members]
     keys = list(dict.fromkeys(zip(scored["row"], scored["method"], scored["kind"], strict=True)))
 
-    def position(key: tuple[str, str, str]) -> tuple[int, int, int]:
-        _, method, kind = key
-        return (
-            catalog.KINDS.index(kind) if kind in catalog.KINDS else len(catalog.KINDS),
-            methods.index(method) if method in methods else len(methods),
-            keys.index(key),
-        )
+    def position(key: tuple[str, str, str]) -> tuple[int, int]:
+        known = ((catalog.KINDS, key[2]), (methods, key[1]))
+        first, second = (of.index(it) if it in of else len(of) for of, it in known)
+        return first, second
 
     return [row for row, _, _ in sorted(keys, key=position)]
-
-
-def _datasets(scored: pd.DataFrame) -> list[str]:
-    """The data sets in which something has run, in the order of the list of benchmarks."""
-    ended = scored[scored["status"] != "missing"]
-    names, known = list(dict.fromkeys(ended["benchmark"])), BENCHMARKS.names()
-    return sorted(names, key=lambda name: known.index(name) if name in known else len(known))
 
 
 def _mean_label(part: pd.DataFrame) -> str:
@@ -571,15 +561,11 @@ def _absent(scored: pd.DataFrame) -> list[str]:
 def _about_data(scored: pd.DataFrame) -> list[str]:
     """Sentences about data that were generated, or of which only a part was used."""
     notes: dict[str, None] = {}
+    made = "the corruptions were generated by farshore; they are not the published ones."
     for name, result in zip(scored["benchmark"], scored["result"], strict=True):
         generated, part = _data_kind(result)
-        if generated:
-            notes[
-                f"{name}: the corruptions were generated by farshore; they are not the published "
-                "ones."
-            ] = None
-        if part:
-            notes[f"{name}: a part of the data ({part})."] = None
+        notes |= {f"{name}: {made}": None} if generated else {}
+        notes |= {f"{name}: a part of the data ({part}).": None} if part else {}
     return list(notes)
 
 

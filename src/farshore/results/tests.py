@@ -10,8 +10,6 @@ All are described in Demšar, "Statistical Comparisons of Classifiers over Multi
 JMLR 7, 2006. Each data set is one observation; seeds are not, so they do not enter.
 """
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Sequence
@@ -59,17 +57,13 @@ def rank_methods(scores: ArrayLike, *, higher_is_better: bool = True) -> Floats:
     Every method needs a score on every data set: ranks among fewer methods are not comparable.
     """
     table = checked(scores)
-    return np.asarray(
-        stats.rankdata(-table if higher_is_better else table, method="average", axis=0),
-        dtype=np.float64,
-    )
+    ranks = stats.rankdata(-table if higher_is_better else table, method="average", axis=0)
+    return np.asarray(ranks, dtype=np.float64)
 
 
 def checked(scores: ArrayLike) -> Floats:
     """The scores as a table of finite numbers, rounded to `DECIMALS`."""
-    table: Floats = np.asarray(
-        np.round(np.asarray(scores, dtype=np.float64), DECIMALS), dtype=np.float64
-    )
+    table: Floats = np.asarray(scores, dtype=np.float64).round(DECIMALS)
     if table.ndim != 2 or 0 in table.shape:
         raise FarshoreError(
             f"scores of shape {table.shape} cannot be ranked: give one row per method and one "
@@ -128,9 +122,7 @@ def cliques(mean_ranks: Sequence[float], difference: float) -> list[tuple[int, .
 
 def wilcoxon(first: ArrayLike, second: ArrayLike) -> float:
     """Two-sided p of the Wilcoxon signed-rank test, without equal pairs; 1 if all are equal."""
-    difference = np.round(
-        np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64), DECIMALS
-    )
+    difference = (np.asarray(first, np.float64) - np.asarray(second, np.float64)).round(DECIMALS)
     difference = difference[difference != 0]
     if difference.size == 0:
         return 1.0

@@ -8,19 +8,19 @@ Nemenyi test which ones (two methods: Wilcoxon).
 A method that tells the classes apart no better than guessing never wins, whatever its score is.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 import pandas as pd
 
 from ..methods import DEFAULT_METHOD
-from ..tasks.metrics import BALANCED, Metric, listed, several
+from ..tasks.metrics import BALANCED, at_chance_text, listed, several
 from .data_sets import Significance, compare_data_sets
 from .frame import whole
+from .pooled import AllAtOnce, beside
 from .select import observed, scored
 from .summary import (
     FEWEST_UNITS,
@@ -37,6 +37,7 @@ from .summary import (
     spread,
 )
 from .tests import ALPHA, holm
+from .text import interval, points, score_text
 
 # How many methods a sentence names.
 NAMED = 5
@@ -70,7 +71,10 @@ class Recommendation:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The sentence, its backing, the ranking, the method to use, and those not told apart."""
+    """The sentence, its backing, the ranking, the method to use, and those not told apart.
+
+    pooled: the method to use beside ordinary models that are fitted to all data at once.
+    """
 
     outcome: Outcome
     sentence: str
@@ -79,11 +83,26 @@ class Verdict:
     recommendation: Recommendation | None
     together: tuple[str, ...] = ()
     significance: Significance | None = None
+    pooled: AllAtOnce | None = None
 
     @property
     def leader(self) -> Standing | None:
         """The first of the ranked methods that does better than guessing."""
         return next(iter(self.ranking.usable), None)
+
+    def plain(self) -> dict[str, Any]:
+        """The verdict as plain values, for JSON."""
+        metric = self.ranking.metric
+        return {
+            "outcome": str(self.outcome),
+            "sentence": self.sentence,
+            "details": list(self.details),
+            "recommended": self.recommendation.method if self.recommendation else None,
+            "metric": metric.name,
+            "unit": str(self.ranking.unit),
+            "reference": self.ranking.reference,
+            "methods": [each.plain() for each in self.ranking.standings],
+        }
 
 
 def judge(frame: pd.DataFrame) -> Verdict:
@@ -106,18 +125,24 @@ def judge(frame: pd.DataFrame) -> Verdict:
         sentence += _against_reference(ranking, together, ahead)
     if not whole(frame):
         sentence += " Not everything that was planned has run yet."
+    used = recommendation.row if recommendation is not None else leader.row
+    pooled = beside(frame, ranking, used)
+    # What the intervals do not say, if there are any, and what the scores vary with.
+    shown = any(each.estimate is not None and not each.estimate.note for each in ranking.standings)
     details = [
         *([recommendation.sentence] if recommendation is not None else []),
+        *([pooled.sentence(ranking.metric)] if pooled is not None else []),
         *([_first_two(frame, ranking)] if tested is None and len(usable) > 1 else []),
         *(tested.sentences if tested is not None else ()),
         *_best_by_place(frame, ranking),
         *_upper_bound(ranking, leader),
         *_guessing(frame, ranking),
         *_not_ranked(ranking),
-        *_meaning(frame, ranking),
+        *(meaning(frame) if shown else ()),
+        *spread(frame),
     ]
     near = tuple(each.row for each in (leader, *together)) if possible else ()
-    return Verdict(outcome, sentence, tuple(details), ranking, recommendation, near, tested)
+    return Verdict(outcome, sentence, tuple(details), ranking, recommendation, near, tested, pooled)
 
 
 def recommend(
@@ -150,21 +175,10 @@ def _why_not(frame: pd.DataFrame, ranking: Ranking, chosen: str, usual: str) -> 
 
 
 def _doubt(found: Difference) -> str:
-    if found.low is None:
-        return f"there are {found.note} of that difference ({several(found.units, found.unit)})"
-    return (
-        f"the 95% interval of that difference over {several(found.units, found.unit)} includes zero"
-    )
-
-
-def interval(found: Difference, metric: Metric) -> str:
-    """A difference with its interval, its unit and their number: the only way it is written."""
-    text = f"{metric.text(found.mean, sign=True)} {points(metric)}"
     units = several(found.units, found.unit)
-    if found.low is None or found.high is None:
-        return f"{text} over {units}, {found.note}"
-    low, high = (metric.text(value, sign=True) for value in (found.low, found.high))
-    return f"{text}, 95% interval over {units} {low} to {high}"
+    if found.low is None:
+        return f"there are {found.note} of that difference ({units})"
+    return f"the 95% interval of that difference over {units} includes zero"
 
 
 def legend(ranking: Ranking) -> list[str]:
@@ -179,25 +193,14 @@ def legend(ranking: Ranking) -> list[str]:
     if len(without) < len(compared):
         parts.append(f"[ ] is the 95% interval of the paired difference to {ranking.reference}")
     if not parts:
-        return (
-            [f"No errors or intervals: {units}, and they need at least {FEWEST_UNITS}."]
-            if shown
-            else []
-        )
+        text = f"No errors or intervals: {units}, and they need at least {FEWEST_UNITS}."
+        return [text] if shown else []
     texts = [f"{' and '.join(parts)}, over {units}."]
     if without and len(without) < len(compared):
         texts.append(f"Too few {ranking.unit}s for an interval: {listed(without, NAMED)}.")
-    fewer = [
-        f"{each.row} ({each.estimate.units})"
-        for each in shown
-        if each.estimate and each.estimate.units < most
-    ]
+    sizes = {each.row: each.estimate.units for each in shown if each.estimate}
+    fewer = [f"{row} ({units})" for row, units in sizes.items() if units < most]
     return [*texts, f"Over fewer {ranking.unit}s: {listed(fewer, NAMED)}."] if fewer else texts
-
-
-def points(metric: Metric) -> str:
-    """What a difference is measured in."""
-    return "points" if metric.unit == "%" else metric.label
 
 
 # Whether the tests say that the first row is better than the second.
@@ -244,21 +247,17 @@ def over(frame: pd.DataFrame, ranking: Ranking) -> str:
     data = runs["benchmark"].iloc[0]
     if ranking.unit is Unit.TARGET:
         return f"on {data} over {several(units, 'unseen target')}"
-    target = runs["target"].iloc[0]
+    there = f"on {data} at target {runs['target'].iloc[0]}"
+    orders = f"{several(runs['order'].nunique(), 'order')} of the sources"
     if ranking.unit is Unit.LAST_SOURCE:
-        orders = runs["order"].nunique()
-        return (
-            f"on {data} at target {target} over {several(orders, 'order')} of the sources "
-            f"({several(units, 'last source')})"
-        )
+        return f"{there} over {orders} ({several(units, 'last source')})"
     if ranking.unit is Unit.ORDER:
-        return f"on {data} at target {target} over {several(units, 'order')} of the sources"
-    return f"on {data} at target {target} in one order with {several(units, 'seed')}"
+        return f"{there} over {several(units, 'order')} of the sources"
+    return f"{there} in one order with {several(units, 'seed')}"
 
 
 def _score(ranking: Ranking, each: Standing) -> str:
-    score = ranking.metric.text(each.estimate.mean if each.estimate is not None else None)
-    return score + ranking.metric.unit
+    return score_text(ranking.metric, each.estimate.mean if each.estimate is not None else None)
 
 
 def _sentence(
@@ -270,18 +269,25 @@ def _sentence(
         return f"{name} scores {score} {where}; there is no other method to compare it with."
     if outcome is Outcome.UNTESTED:
         second = ranking.usable[1]
-        return (
-            f"Too few {ranking.unit}s to name a winner {where}: {name} scores {score}, "
-            f"{second.row} {_score(ranking, second)}."
-        )
+        scores = f"{name} scores {score}, {second.row} {_score(ranking, second)}"
+        return f"Too few {ranking.unit}s to name a winner {where}: {scores}."
     if outcome is Outcome.CLEAR:
         return f"{name} is the clear winner {where}: {score}, ahead of every other method."
-    best = "the best mean rank" if ranking.unit is Unit.DATASET else f"the best mean, {score}"
+    ranks = ranking.unit is Unit.DATASET
+    best = "the best mean rank" if ranks else f"the best mean, {score}"
+    others = [each.row + ("" if ranks else _behind(ranking, first, each)) for each in together]
     return (
         f"No clear winner {where}: {name} has {best}, but after the correction for the number of "
-        "comparisons no test separates it from "
-        f"{listed([each.row for each in together], NAMED)}."
+        f"comparisons no test separates it from {listed(others, NAMED)}."
     )
+
+
+def _behind(ranking: Ranking, first: Standing, other: Standing) -> str:
+    """How far a method is behind the first: not to be told apart is not to be equal."""
+    if first.estimate is None or other.estimate is None:
+        return ""
+    gap = abs(first.estimate.mean - other.estimate.mean)
+    return f" ({ranking.metric.text(gap)} {points(ranking.metric)} behind)"
 
 
 def _against_reference(ranking: Ranking, together: Sequence[Standing], ahead: Ahead) -> str:
@@ -302,12 +308,11 @@ def _warning(frame: pd.DataFrame, ranking: Ranking) -> str:
         return ""
     of_row = observed(frame)
     of_row = of_row[of_row["row"] == first.row]
-    balanced = 100 * float(of_row[BALANCED].astype(float).mean())
-    chance = 100 / int(of_row["classes"].iloc[0])
+    level = of_row[BALANCED].where(of_row[BALANCED].notna(), of_row["skill"])
+    found = at_chance_text(float(level.astype(float).mean()), int(of_row["classes"].iloc[0]))
     return (
-        f"{first.row} has the best score ({_score(ranking, first)}) but tells the classes "
-        f"apart no better than guessing (balanced accuracy {balanced:.1f}%, chance {chance:.1f}%), "
-        "so it does not count. "
+        f"{first.row} has the best score ({_score(ranking, first)}) but {found}, so it does not "
+        "count. "
     )
 
 
@@ -324,12 +329,6 @@ def _none_usable(ranking: Ranking) -> Verdict:
     else:
         sentence = "No method that is ranked has run."
     return Verdict(Outcome.NONE, sentence, tuple(_not_ranked(ranking)), ranking, None)
-
-
-def _meaning(frame: pd.DataFrame, ranking: Ranking) -> list[str]:
-    """What the intervals do not say, if there are any, and what the scores vary with."""
-    shown = any(each.estimate is not None and not each.estimate.note for each in ranking.standings)
-    return [*(meaning(frame) if shown else ()), *spread(frame)]
 
 
 def _first_two(frame: pd.DataFrame, ranking: Ranking) -> str:
@@ -388,12 +387,8 @@ def _guessing(frame: pd.DataFrame, ranking: Ranking) -> list[str]:
         if count:
             share = "" if count == len(places) else f" in {count} of {_places(list(places))}"
             texts.append(f"{each.row}{share}")
-    if not texts:
-        return []
-    return [
-        "Balanced accuracy at the level of chance, no better than guessing: "
-        f"{listed(texts, NAMED)}."
-    ]
+    what = "Balanced accuracy at the level of chance, no better than guessing"
+    return [f"{what}: {listed(texts, NAMED)}."] if texts else []
 
 
 def _places(places: Sequence[tuple[str, str, str]]) -> str:
@@ -408,11 +403,10 @@ def _places(places: Sequence[tuple[str, str, str]]) -> str:
 
 
 def _not_ranked(ranking: Ranking) -> list[str]:
-    lacking = [each for each in ranking.standings if each.kind == "continual" and not each.complete]
-    if not lacking:
-        return []
     texts = [
         each.row + (f" ({each.runs} of {each.planned} runs)" if each.runs < each.planned else "")
-        for each in lacking
+        for each in ranking.standings
+        if each.kind == "continual" and not each.complete
     ]
-    return [f"Not ranked because some scores are missing: {listed(texts, NAMED)}."]
+    what = "Not ranked because some scores are missing"
+    return [f"{what}: {listed(texts, NAMED)}."] if texts else []

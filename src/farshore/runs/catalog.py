@@ -1,7 +1,5 @@
 """All systems by name: continual methods, the offline upper bound, and adaptations."""
 
-from __future__ import annotations
-
 from ..adaptation import ADAPTATIONS
 from ..entry import Entry, Kind
 from ..errors import unknown

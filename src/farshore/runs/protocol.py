@@ -3,8 +3,6 @@
 It turns one Run into one Result.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable
 from copy import deepcopy
@@ -20,6 +18,7 @@ from ..base.origin import hardware, versions
 from ..base.randomness import generator
 from ..benchmarks import BENCHMARKS, make_benchmark
 from ..data.domain import Domain
+from ..data.feature_files import FeatureCache
 from ..data.inputs import Inputs
 from ..data.progress import following
 from ..data.scenario import Scenario
@@ -27,17 +26,17 @@ from ..data.seal import FrozenModel, training
 from ..entry import AtTarget, Entry, SourceTraining
 from ..errors import DivergedError, FarshoreError, StateError
 from ..learner.backbone import train_by_settings, usual_profile
-from ..learner.feature_cache import FeatureCache
 from ..learner.learner import Learner
 from ..networks.network import Network
 from ..networks.pretrained.own_module import name_note
 from ..observer import Observer, follow
 from ..settings import MethodSettings, RunSettings, divide
-from ..tasks.scores import all_scores, confusion_matrix, with_unknown
+from ..tasks.scores import reliability
 from ..training.batches import ALL_SOURCES
 from ..training.execution.execution import cpu_threads, fix_workspace, usual_threads
 from ..training.profiles import PROFILES
 from . import catalog
+from .beginnings import Beginnings, Stage, beginning_keys
 from .result import SPLITS, Matrix, Result, RunStatus, TargetScores
 from .resume import Resume
 from .run import Run
@@ -62,6 +61,7 @@ def execute(
     opened: Opened | None = None,
     promising: Promising | None = None,
     normal: bool = False,
+    beginnings: Beginnings | None = None,
 ) -> Result:
     """Carry out a run.
 
@@ -72,6 +72,8 @@ def execute(
     opened: called with the frozen learner and the open target once the scores are measured.
     promising: if it returns False between two domains, the run is pruned.
     normal: the run is in its normal form already.
+    beginnings: what earlier runs of this process learned; sources learned there are not learned
+        again, and count with the seconds that they took. `seconds["shared"]` is their sum.
     """
     run = run if normal else run.normal()
     entry = catalog.find(run.method)
@@ -84,7 +86,7 @@ def execute(
     status: RunStatus = "done"
     message, target = "", None
     try:
-        _train(ready, record, resume, promising)
+        _train(ready, record, resume, promising, beginnings)
         opening = time.perf_counter()
         target = _measure_target(learner, ready.scenario, adaptation, opened)
         seconds["target"] = time.perf_counter() - opening
@@ -101,7 +103,8 @@ def execute(
         "training": sum(record.step_seconds),
         "closing": record.closing,
         "evaluation": record.evaluation,
-        "total": time.perf_counter() - began,
+        "total": record.shared + time.perf_counter() - began,
+        **({"shared": record.shared} if record.shared else {}),
     }
     return _result(ready, record, status, message, target, seconds, unsaved)
 
@@ -134,28 +137,17 @@ def _set_up(run: Run, entry: type[Entry], observer: Observer | None) -> _Ready:
             network=run.network,
         )
     source = entry.source_training({**scenario.settings, **run.settings})
-    scenario = replace(
-        scenario,
-        profile=_profile(run, scenario),
-        notes=(*scenario.notes, *_sampling_note(source, len(scenario.sources))),
-    )
+    notes = (*scenario.notes, *_sampling_note(source, len(scenario.sources)))
+    scenario = replace(scenario, profile=_profile(run, scenario), notes=notes)
     for note in scenario.notes:
         (observer or Observer()).note(note)
-    settings = _entry_settings(run, entry, scenario)
+    values, _ = divide({**scenario.settings, **run.settings}, entry.Settings)
+    settings = entry.Settings.build(values, PROFILES.get(scenario.profile), entry.name)
     adaptation = entry.at_target(settings)
     learner = _make_learner(run, scenario, source, observer)
     origin = learner.backbone.settled().origin
-    return _Ready(
-        run=run,
-        entry=entry,
-        settings=settings,
-        scenario=_prepare(learner, scenario),
-        source=source,
-        adaptation=adaptation,
-        learner=learner,
-        origin=origin,
-        steps=run.steps or scenario.steps,
-    )
+    seen, steps = _prepare(learner, scenario), run.steps or scenario.steps
+    return _Ready(run, entry, settings, seen, source, adaptation, learner, origin, steps)
 
 
 def _save(learner: Learner, folder: str | Path) -> list[str]:
@@ -171,7 +163,7 @@ def _save(learner: Learner, folder: str | Path) -> list[str]:
 
 def _result(
     ready: _Ready,
-    record: _Record,
+    record: "_Record",
     status: RunStatus,
     message: str,
     target: TargetScores | None,
@@ -182,13 +174,15 @@ def _result(
     run, scenario, learner, adaptation = ready.run, ready.scenario, ready.learner, ready.adaptation
     usage = learner.system.usage()
     return Result(
+        version=2,
         run=run,
         title=scenario.name,
         kind=ready.entry.kind,
         status=status,
         message=message,
         metric=scenario.metric,
-        classes=list(scenario.classes),
+        task=scenario.task.state_dict(),
+        classes=[str(name) for name in scenario.classes],
         sources=[domain.name for domain in scenario.sources],
         settings=ready.settings.model_dump(),
         run_settings=learner.run.model_dump(),
@@ -204,16 +198,17 @@ def _result(
         matrices=record.matrices,
         stages=record.stages,
         source_scores=record.source_scores,
+        doses=record.doses,
         target=target,
         seconds=seconds,
         step_milliseconds=[
-            1000 * seconds_spent / count
-            for seconds_spent, count in zip(record.step_seconds, record.steps, strict=True)
+            1000 * spent / count
+            for spent, count in zip(record.step_seconds, record.steps, strict=True)
         ],
         notes=[
             *scenario.notes,
             *name_note(run.network or ""),
-            *learner.system.notes,
+            *dict.fromkeys([*record.system_notes, *learner.system.notes]),
             *(adaptation.notes if adaptation is not None else []),
             *unsaved,
         ],
@@ -221,12 +216,6 @@ def _result(
         hardware=hardware(learner.device),
         data=dict(scenario.data),
     )
-
-
-def _entry_settings(run: Run, entry: type[Entry], scenario: Scenario) -> MethodSettings:
-    """The settings of the run's method: the scenario's defaults, overridden by the run's."""
-    values, _ = divide({**scenario.settings, **run.settings}, entry.Settings)
-    return entry.Settings.build(values, PROFILES.get(scenario.profile), entry.name)
 
 
 def _make_learner(
@@ -245,7 +234,7 @@ def _make_learner(
         memory=capacity,
         settings={**RunSettings().model_dump(), **source.settings},
         network_settings=_network_settings(run, scenario),
-        classes=scenario.classes,
+        task=scenario.task,
         metric=scenario.metric,
         seed=run.seed,
         device=run.device,
@@ -282,9 +271,8 @@ def _prepare(learner: Learner, scenario: Scenario) -> Scenario:
             sources=tuple(learner.backbone.prepared(domain, cache) for domain in scenario.sources),
             target=scenario.target.then(lambda target: learner.backbone.prepared(target, cache)),
         )
-    return replace(
-        scenario, sources=tuple(domain.to(learner.device) for domain in scenario.sources)
-    )
+    sources = tuple(domain.to(learner.device) for domain in scenario.sources)
+    return replace(scenario, sources=sources)
 
 
 class _Pruned(Exception):
@@ -301,35 +289,57 @@ class _Record:
         self.steps: list[int] = []
         self.step_seconds: list[float] = []
         self.rows_per_step: list[int] = []
+        self.doses: dict[str, dict[str, float | None]] = {}
         self.closing = 0.0
         self.evaluation = 0.0
+        # Seconds of steps and closing that an earlier run spent on sources that both begin with.
+        self.shared = 0.0
+        self.system_notes: list[str] = []
+
+    def add(self, stage: Stage) -> None:
+        """Add what a stage took."""
+        self.step_seconds.append(stage.seconds["steps"])
+        self.closing += stage.seconds["closing"]
+        self.rows_per_step.append(stage.rows_per_step)
+        self.system_notes += [note for note in stage.notes if note not in self.system_notes]
+        if stage.shared:
+            self.shared += sum(stage.seconds.values())
 
 
 def _train(
-    ready: _Ready, record: _Record, resume: Resume | None, promising: Promising | None
+    ready: _Ready,
+    record: _Record,
+    resume: Resume | None,
+    promising: Promising | None,
+    beginnings: Beginnings | None,
 ) -> None:
     """Learn the sources not learned yet; after each one, score all of them on both splits."""
     run, learner, scenario, steps = ready.run, ready.learner, ready.scenario, ready.steps
     sources = ready.source.sources
     if sources == "jointly":
         total = learner.learn_jointly(scenario.sources, steps=steps)
-        _score(learner, scenario, ALL_SOURCES, total, record)
+        _score(learner, scenario, ALL_SOURCES, total, record, Stage.of(learner))
         _score_finally(learner, scenario, record)
         return
+    to_learn = scenario.sources[: 1 if sources == "first" else None]
+    keys = list(beginning_keys(learner, to_learn, steps)) if beginnings is not None else []
     learned, saved = resume.restore(learner) if resume is not None else (0, {})
     vars(record).update(saved)
-    to_learn = scenario.sources[: 1 if sources == "first" else None]
-    for domain in to_learn[learned:]:
+    for number, domain in enumerate(to_learn[learned:], start=learned):
         scores = record.matrices["validation"]
         if promising is not None and record.stages and not promising(scores):
             raise _Pruned(
                 f"stopped after {record.stages[-1]}: earlier trials scored better on the sources' "
                 "validation rows"
             )
-        learner.learn_domain(domain, steps=steps)
         last = domain is to_learn[-1]
+        if beginnings is None:
+            learner.learn_domain(domain, steps=steps)
+            stage = Stage.of(learner)
+        else:
+            stage = beginnings.learn(keys[number], learner, domain, steps, last=last)
         scored = None if last else scored_after(len(record.stages), len(scenario.sources), run)
-        _score(learner, scenario, domain.name, steps, record, scored)
+        _score(learner, scenario, domain.name, steps, record, stage, scored)
         if last:
             _score_finally(learner, scenario, record)
         if resume is not None:
@@ -356,43 +366,40 @@ def _sampling_note(source: SourceTraining, sources: int) -> list[str]:
 def _score(
     learner: Learner,
     scenario: Scenario,
-    stage: str,
+    name: str,
     steps: int,
     record: _Record,
+    stage: Stage,
     scored: set[int] | None = None,
 ) -> None:
     """Add a row to the matrices, and the cost of the stage."""
-    system = learner.system
-    record.stages.append(stage)
+    record.stages.append(name)
     record.steps.append(steps)
-    record.step_seconds.append(system.seconds["steps"])
-    record.closing += system.seconds["closing"]
-    record.rows_per_step.append(system.rows_per_step)
+    record.add(stage)
+    if stage.doses:
+        record.doses[name] = stage.doses
     began = time.perf_counter()
     for split in SPLITS:
-        record.matrices[split].append(
-            [
-                learner.score(source.split(split)) if scored is None or number in scored else None
-                for number, source in enumerate(scenario.sources)
-            ]
-        )
+        row = [
+            learner.score(source.split(split)) if scored is None or number in scored else None
+            for number, source in enumerate(scenario.sources)
+        ]
+        record.matrices[split].append(row)
     record.evaluation += time.perf_counter() - began
-    learner.observer.domain(
-        stage,
-        {
-            f"{source.name} {split} {scenario.metric}": value
-            for split in SPLITS
-            for source, value in zip(scenario.sources, record.matrices[split][-1], strict=True)
-            if value is not None
-        },
-    )
+    scores = {
+        f"{source.name} {split} {scenario.metric}": value
+        for split in SPLITS
+        for source, value in zip(scenario.sources, record.matrices[split][-1], strict=True)
+        if value is not None
+    }
+    learner.observer.domain(name, scores)
 
 
 def _score_finally(learner: Learner, scenario: Scenario, record: _Record) -> None:
     """Add every score of the final model on each source; some are too slow for every stage."""
-    began = time.perf_counter()
+    began, task = time.perf_counter(), scenario.task
     record.source_scores = {
-        split: [all_scores(*learner.outputs(source.split(split))) for source in scenario.sources]
+        split: [task.scores(*learner.outputs(source.split(split))) for source in scenario.sources]
         for split in SPLITS
     }
     record.evaluation += time.perf_counter() - began
@@ -407,9 +414,10 @@ def _measure_target(
     """
     predictor = learner.system.predictor()
     if adaptation is not None:
-        learned = [source for source in scenario.sources if source.name in learner.system.domains]
         validation = [
-            Inputs(source.inputs, source.validation, learner.device) for source in learned
+            Inputs(source.inputs, source.validation, learner.device)
+            for source in scenario.sources
+            if source.name in learner.system.domains
         ]
         adaptation.prepare(cast(Network, predictor), validation)
     frozen = FrozenModel(learner.predictor())
@@ -422,12 +430,13 @@ def _measure_target(
     if opened is not None:
         opened(learner, scenario, target)
     frozen.check_unchanged()
-    logits = with_unknown(logits, labels)
     return TargetScores(
         name=target.name,
         rows=len(target),
-        scores=all_scores(logits, labels),
-        confusion=confusion_matrix(logits, labels).tolist(),
+        scores=scenario.task.scores(logits, labels),
+        confusion=scenario.task.confusion(logits, labels),
+        reliability=reliability(logits, labels) if scenario.task.classes else [],
+        examples=scenario.task.examples(logits, labels),
         opened_at=opened_at,
         weights=frozen.checksum,
     )
@@ -448,7 +457,6 @@ def _adapt(
     with training(f"the adaptation {adaptation.name!r}"), cpu_threads(threads):
         logits = adaptation.adapt(network, inputs, draws).detach()
     if not bool(torch.isfinite(logits).all()):
-        raise DivergedError(
-            f"the adaptation {adaptation.name!r} diverged on the target: lower adaptation_rate"
-        )
+        why = f"the adaptation {adaptation.name!r} diverged on the target: lower adaptation_rate"
+        raise DivergedError(why)
     return logits, target.labels[order.to(target.labels.device)].to(learner.device)

@@ -1,19 +1,21 @@
 """The result of a run: what was measured, and how it is saved, read and checked."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
 from ..base.files import write_atomic
+from ..base.notebook import html_table
 from ..entry import Kind
 from ..errors import StateError
 from ..settings import explain
+from ..tasks.classification import CLASSIFICATION
+from ..tasks.metrics import METRICS, MIXED, Metric, in_unit
 from .run import Run
 
 # R[i][j]: the score on source j after learning source i, in the order of training. R is square and
@@ -61,12 +63,7 @@ def forgetting(matrix: Matrix) -> float | None:
 
 # The paper's three options of reporting source performance, as (split for selecting a run, split
 # to report).
-SOURCE_OPTIONS = {
-    1: ("validation", "validation"),
-    2: ("validation", "train"),
-    3: ("train", "validation"),
-}
-
+SOURCE_OPTIONS = {1: ("validation",) * 2, 2: ("validation", "train"), 3: ("train", "validation")}
 
 # How a run ended. `pruned`: stopped between two domains because of the sources' scores; the target
 # was never opened.
@@ -81,6 +78,10 @@ class TargetScores(BaseModel):
     rows: int
     scores: dict[str, float | None]
     confusion: list[list[int]]
+    # Rows, mean confidence and share of right predictions by confidence; older results have none.
+    reliability: list[tuple[int, float, float]] = []
+    # Of numbers, label and prediction of some rows.
+    examples: list[tuple[float, float]] = []
     opened_at: str
     weights: str
 
@@ -88,6 +89,8 @@ class TargetScores(BaseModel):
 class Result(BaseModel):
     """The result of a run. Averages, BWT and forgetting are computed from the matrices."""
 
+    # Of this form; results of older versions of farshore have none. 2 says what a label is.
+    version: Literal[1, 2] = 1
     run: Run
     # The name of the benchmark, or of the file or folder for own data.
     title: str
@@ -97,6 +100,8 @@ class Result(BaseModel):
     status: RunStatus
     message: str = ""
     metric: str
+    # What a label is, as the task describes itself.
+    task: dict[str, Any] = Field(default_factory=CLASSIFICATION.state_dict)
     classes: list[str]
     sources: list[str]
     settings: dict[str, Any]
@@ -116,6 +121,10 @@ class Result(BaseModel):
     stages: list[str] = Field(default_factory=list)
     # By split: all scores of the final model on each source; the matrices show only one.
     source_scores: dict[str, list[dict[str, float | None]]] = Field(default_factory=dict)
+    # By stage: how strongly each term besides ERM acted on a batch at the end of the domain: the
+    # length of its weighted gradient relative to that of ERM, and the penalty's weight; for
+    # cl-andmask, what the mask takes away. Empty for methods without such terms.
+    doses: dict[str, dict[str, float | None]] = Field(default_factory=dict)
     target: TargetScores | None
     seconds: dict[str, float]
     step_milliseconds: list[float]
@@ -129,14 +138,12 @@ class Result(BaseModel):
     data: dict[str, str] = Field(default_factory=dict)
 
     @model_validator(mode="after")
-    def _check_parts(self) -> Result:
+    def _check_parts(self) -> "Result":
         """Refuse results whose parts do not belong together: every reader relies on them."""
         if self.target is not None and self.metric not in self.target.scores:
             raise ValueError(f"one whose target has a score {self.metric!r}")
-        for key, names in {
-            "seconds": ("total", "training"),
-            "versions": ("torch", "farshore"),
-        }.items():
+        needed = {"seconds": ("total", "training"), "versions": ("torch", "farshore")}
+        for key, names in needed.items():
             missing = [name for name in names if name not in getattr(self, key)]
             if missing:
                 raise ValueError(f"one with {key}.{missing[0]}")
@@ -160,6 +167,42 @@ class Result(BaseModel):
             raise ValueError("one with finite seconds")
         return self
 
+    def __repr__(self) -> str:
+        at = f", target {self.target.name}" if self.target is not None else ""
+        of = f"{self.run.method} on {self.title}{at}, seed {self.run.seed}"
+        return f"Result({of}: {self._outcome()})"
+
+    __str__ = __repr__
+
+    def _outcome(self) -> str:
+        """The main score on the target, or how the run ended."""
+        metric = self.main_metric
+        if self.target_score is None or metric is None:
+            return self.status if self.target_score is None else f"{self.target_score:.4g}"
+        return f"{metric.label} {metric.text(self.target_score)}{metric.unit}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the score, and the final scores on the sources."""
+        finals = {split: self.matrices[split][-1:] for split in SPLITS}
+        metric = self.main_metric or METRICS["accuracy"]
+        rows = [
+            [name, *(metric.text(row[0][place]) if row else "" for row in finals.values())]
+            for place, name in enumerate(self.sources)
+        ]
+        heading = ["source", *(f"{split}, {metric.label} {metric.unit}" for split in SPLITS)]
+        return html_table(repr(self), heading, rows)
+
+    def plot(self) -> Any:
+        """A figure (plotly) of the final scores on the sources and on the target."""
+        # By name, as a registry does: the report is above this layer.
+        return import_module("farshore.report.plots").plot_result(self)
+
+    @property
+    def main_metric(self) -> Metric | None:
+        """The metric, in the label's unit if it has that; None if it is not known."""
+        found = METRICS.get(self.metric)
+        return in_unit(found, str(self.task.get("unit", ""))) if found is not None else None
+
     @property
     def target_score(self) -> float | None:
         """The main score: the scenario's metric on the unseen target."""
@@ -176,12 +219,20 @@ class Result(BaseModel):
         return sum(scores) / len(scores)
 
     def backward_transfer(self, split: str = "validation") -> float | None:
-        """BWT as Lopez-Paz and Ranzato defined it, on the named split."""
-        return backward_transfer(self.matrices[split]) if self.status == "done" else None
+        """BWT as Lopez-Paz and Ranzato defined it, on the named split; errors count negative."""
+        return backward_transfer(self._gains(split)) if self.status == "done" else None
 
     def forgetting(self, split: str = "validation") -> float | None:
         """Mean drop from the best score that each source ever had, on the named split."""
-        return forgetting(self.matrices[split]) if self.status == "done" else None
+        return forgetting(self._gains(split)) if self.status == "done" else None
+
+    def _gains(self, split: str) -> Matrix:
+        """The scores with the sign under which higher is better."""
+        if METRICS.get(self.metric, MIXED).higher_is_better:
+            return self.matrices[split]
+        return [
+            [None if value is None else -value for value in row] for row in self.matrices[split]
+        ]
 
     def save(self, path: str | Path) -> None:
         """Write the result as JSON, atomically."""
@@ -194,7 +245,7 @@ class Result(BaseModel):
         return json.dumps(self.model_dump(mode="json"), indent=1)
 
     @classmethod
-    def read(cls, path: str | Path) -> Result:
+    def read(cls, path: str | Path) -> "Result":
         """Read a result written by `save`."""
         try:
             return cls.model_validate_json(Path(path).read_bytes())

@@ -1,7 +1,5 @@
 """Resume a killed run from the learner's state at the end of the last finished domain."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import time

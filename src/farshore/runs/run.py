@@ -1,7 +1,5 @@
 """A run: everything that determines a result, and its normal form."""
 
-from __future__ import annotations
-
 from typing import Any, NewType
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -45,8 +43,15 @@ class Run(BaseModel):
     # part of the run, so that other searches never get a run that was stopped.
     halving: bool = False
 
+    def __repr__(self) -> str:
+        given = self.model_dump(exclude_defaults=True, exclude={"benchmark", "method"})
+        further = "".join(f", {name}={value!r}" for name, value in given.items())
+        return f"Run({self.method!r} on {self.benchmark!r}{further})"
+
+    __str__ = __repr__
+
     @classmethod
-    def build(cls, **values: Any) -> NormalRun:
+    def build(cls, **values: Any) -> "NormalRun":
         """A run from plain values, in its normal form. Errors are reported in one line."""
         for name in values:
             if name not in cls.model_fields:
@@ -56,7 +61,7 @@ class Run(BaseModel):
         except ValidationError as error:
             raise FarshoreError(explain(error)) from None
 
-    def normal(self) -> NormalRun:
+    def normal(self) -> "NormalRun":
         """The same run with validated options and settings.
 
         Two ways of writing a value therefore give the same run. Options at their defaults are left
@@ -65,9 +70,8 @@ class Run(BaseModel):
         """
         kind = BENCHMARKS.get(self.benchmark)
         entry = catalog.find(self.method)
-        network, network_settings, options = kind.normal_network(
-            self.network, self.network_settings, self.options
-        )
+        given = (self.network, self.network_settings, self.options)
+        network, network_settings, options = kind.normal_network(*given)
         try:
             for_method, for_run = divide(self.settings, entry.Settings)
             plain = entry.Settings.plain(for_method) | RunSettings.plain(for_run)

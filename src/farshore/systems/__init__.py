@@ -1,1 +1,1 @@
-"""Systems without gradient steps: closed forms, boosted trees, and committees of systems."""
+"""Systems without gradient steps: closed forms, trees, pooled references, and committees."""

@@ -1,1 +1,1 @@
-"""What a label is: scores with direction and unit, and calibration."""
+"""What a label is: outputs, loss, scores with direction and unit, balance and calibration."""

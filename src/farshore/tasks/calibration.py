@@ -1,14 +1,9 @@
-"""Calibration of probabilities, and what they say about the accuracy, as pure functions of arrays.
+"""Calibration of probabilities, as pure functions of arrays.
 
 - Temperature scaling (Guo et al., "On Calibration of Modern Neural Networks", ICML 2017):
   p = softmax(z / T), with the T that has the least log loss.
 - Offsets: p = softmax(z / T + b). With two classes, b moves the threshold of the decision.
-- ATC (Garg et al., "Leveraging Unlabeled Data to Predict Out-of-Distribution Performance", ICLR
-  2022): the share of rows whose confidence is above a threshold, which is set such that on labelled
-  rows this share is the accuracy.
 """
-
-from __future__ import annotations
 
 import math
 from dataclasses import dataclass
@@ -111,16 +106,3 @@ def fit_offsets(
     best = optimize.minimize(objective, start, jac=True, method="L-BFGS-B", bounds=bounds)
     offsets = best.x[1:] - best.x[1:].mean()
     return Calibration(float(math.exp(best.x[0])), tuple(float(value) for value in offsets))
-
-
-def atc_threshold(confidence: np.ndarray, correct: np.ndarray) -> float:
-    """The h-th largest confidence, of h hits: the share above is nearest to the accuracy."""
-    hits = round(float(np.sum(correct)))
-    if hits == 0:
-        return math.inf
-    return float(np.sort(confidence)[::-1][hits - 1])
-
-
-def atc(confidence: np.ndarray, threshold: float) -> float:
-    """The share of rows whose confidence reaches the threshold."""
-    return float((confidence >= threshold).mean())

@@ -3,11 +3,9 @@
 Scores are kept as they are computed, mostly fractions; `scale` turns one into its unit.
 """
 
-from __future__ import annotations
-
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 BALANCED = "balanced_accuracy"
 # A method whose balanced accuracy covers less than this share of the way from chance to perfect
@@ -30,16 +28,25 @@ class Metric:
     higher_is_better: bool = True
     low: float = 0.0
     high: float = 1.0
+    # In the label's unit, which may be anything: so many digits count, wherever the point is.
+    digits: int | None = None
 
-    @property
-    def decimals(self) -> int:
+    def decimals(self, value: float) -> int:
         """One decimal for percentages; losses need more."""
-        return 1 if self.scale == 100 else 3
+        if self.digits is None:
+            return 1 if self.scale == 100 else 3
+        magnitude = math.floor(math.log10(abs(value))) if value else 0
+        return max(0, self.digits - 1 - magnitude)
 
     @property
     def span(self) -> float:
         """The distance from the lowest to the highest possible score."""
         return self.high - self.low
+
+    @property
+    def of_numbers(self) -> bool:
+        """Whether it measures predictions of numbers."""
+        return self.digits is not None or self.name in ("r2", "skill")
 
     def better(self, first: float, second: float) -> bool:
         """Whether the first score is better than the second."""
@@ -49,8 +56,9 @@ class Metric:
         """A score in the metric's unit, without the unit; a dash for None."""
         if score is None or not math.isfinite(score):
             return "–"
-        value = round(score * self.scale, self.decimals) + 0.0  # turns -0.0 into 0.0
-        shown = f"{value:+.{self.decimals}f}" if sign else f"{value:.{self.decimals}f}"
+        decimals = self.decimals(score * self.scale)
+        value = round(score * self.scale, decimals) + 0.0  # turns -0.0 into 0.0
+        shown = f"{value:+.{decimals}f}" if sign else f"{value:.{decimals}f}"
         return shown.replace("-", "\u2212")
 
 
@@ -63,6 +71,10 @@ METRICS: dict[str, Metric] = {
         Metric("auroc", "AUROC"),
         Metric("log_loss", "log loss", "", 1.0, higher_is_better=False, high=math.inf),
         Metric("calibration_error", "calibration error", higher_is_better=False),
+        Metric("mae", "MAE", "", 1.0, higher_is_better=False, high=math.inf, digits=4),
+        Metric("rmse", "RMSE", "", 1.0, higher_is_better=False, high=math.inf, digits=4),
+        Metric("r2", "R²", "", 1.0, low=-math.inf),
+        Metric("skill", "skill", low=-math.inf),
     )
 }
 # The main scores of several data sets, if they have different metrics.
@@ -74,12 +86,22 @@ def label_of(metric: str) -> str:
     return METRICS[metric].label if metric in METRICS else metric
 
 
-def guess_score(metric: str, rows_by_class: Sequence[int]) -> float | None:
+def in_unit(metric: Metric, unit: str) -> Metric:
+    """The metric in the unit of a label; one that has a unit of its own stays as it is."""
+    return replace(metric, unit=f" {unit}") if metric.digits is not None and unit else metric
+
+
+def guess_score(
+    metric: str, rows_by_class: Sequence[int], scores: Mapping[str, float | None] | None = None
+) -> float | None:
     """The score of always predicting the most frequent class of these rows; None if undefined.
 
+    Of numbers, that of the sources' mean, which is measured among the `scores`.
     Accuracy: its share p. Macro F1: only its own F1, 2p / (1 + p), is not zero, and the mean is
     over the classes that occur. Balanced accuracy: one over the number of classes that occur.
     """
+    if scores is not None and f"guess_{metric}" in scores:
+        return scores[f"guess_{metric}"]
     total, occurring = sum(rows_by_class), sum(rows > 0 for rows in rows_by_class)
     if not total:
         return None
@@ -93,19 +115,60 @@ def guess_score(metric: str, rows_by_class: Sequence[int]) -> float | None:
     return 0.5 if metric == "auroc" else None
 
 
-def is_guessing(balanced_accuracy: float, classes: int) -> bool:
-    """Whether this balanced accuracy is at the level of chance: no better than guessing."""
-    chance = 1 / max(classes, 1)
-    return balanced_accuracy <= chance + AT_CHANCE * (1 - chance)
+@dataclass(frozen=True)
+class GuessWords:
+    """What guessing is, in words: what it always predicts, and what one who beats it does."""
+
+    always: str
+    beats: str
+    seen: str
+
+
+CLASS_GUESS = GuessWords(
+    "the most frequent class",
+    "tells the classes apart better than guessing",
+    "the most frequent class that it has seen",
+)
+MEAN_GUESS = GuessWords(
+    "the sources' mean", "is better than the sources' mean", "the mean label of the sources"
+)
+
+
+def guess_words(classes: int) -> GuessWords:
+    """What guessing is with so many classes; 0 for numbers."""
+    return CLASS_GUESS if classes else MEAN_GUESS
+
+
+def is_guessing(found: float, classes: int) -> bool:
+    """Whether this balanced accuracy, or the skill if there are no classes, is that of guessing."""
+    if not classes:
+        return found <= AT_CHANCE
+    chance = 1 / classes
+    return found <= chance + AT_CHANCE * (1 - chance)
+
+
+def at_chance_text(found: float, classes: int) -> str:
+    """That this balanced accuracy, or skill, is that of guessing, in words."""
+    if not classes:
+        return f"is no better than the sources' mean (skill {percent(found)}%)"
+    return (
+        "tells the classes apart no better than guessing (balanced accuracy "
+        f"{100 * found:.1f}%, chance {100 / classes:.1f}%)"
+    )
 
 
 def guess_text(metric: str, classes: int, guesses: Sequence[float]) -> str:
-    """The number of classes, and what always predicting the most frequent one scores, in words."""
+    """The number of classes, and what always predicting the most frequent one scores, in words.
+
+    Of numbers, what always predicting the sources' mean scores.
+    """
     if not guesses or metric not in METRICS:
-        return f"{classes} classes"
+        return f"{classes} classes" if classes else "numbers"
     scale = METRICS[metric]
     low, high = scale.text(min(guesses)), scale.text(max(guesses))
     span = low if low == high else f"{low} to {high}"
+    if not classes:
+        return f"always predicting the sources' mean scores {span}{scale.unit}"
     return f"{classes} classes, always predicting the most frequent one scores {span}{scale.unit}"
 
 

@@ -3,14 +3,14 @@
 All take logits [n, C] and labels [n]. A score that is not defined for the given labels is None.
 """
 
-from __future__ import annotations
-
 import math
 
 import torch
 from torch import Tensor
 
 CALIBRATION_BINS = 15
+# Wider ones for a curve: a point needs rows.
+RELIABILITY_BINS = 10
 # The names of all scores, in the order of `all_scores`.
 SCORES = ("accuracy", "macro_f1", "balanced_accuracy", "auroc", "log_loss", "calibration_error")
 
@@ -81,6 +81,20 @@ def calibration_error(logits: Tensor, labels: Tensor, bins: int = CALIBRATION_BI
         0, bin_of.cpu(), (correct - confidence).cpu()
     )
     return float(gap.abs().sum() / len(labels))
+
+
+def reliability(
+    logits: Tensor, labels: Tensor, bins: int = RELIABILITY_BINS
+) -> list[tuple[int, float, float]]:
+    """Rows, mean confidence and share of right predictions of each bin that has rows."""
+    confidence, predicted = logits.double().softmax(dim=1).max(dim=1)
+    bin_of = (confidence * bins).ceil().long().clamp(1, bins) - 1
+    right = (predicted == labels).double()
+    return [
+        (int(of.sum()), float(confidence[of].mean()), float(right[of].mean()))
+        for of in (bin_of == each for each in range(bins))
+        if bool(of.any())
+    ]
 
 
 def with_unknown(logits: Tensor, labels: Tensor) -> Tensor:

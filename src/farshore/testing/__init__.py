@@ -15,8 +15,6 @@ unittest.SkipTest where it does not apply, which pytest understands. Importing t
 load pytest.
 """
 
-from __future__ import annotations
-
 from .battery import Check
 from .benchmarks import benchmark_checks, check_benchmark, parametrize_benchmark_checks
 from .memories import check_memory, memory_checks, parametrize_memory_checks

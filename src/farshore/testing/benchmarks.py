@@ -2,8 +2,6 @@
 target.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -69,16 +67,11 @@ def check_benchmark(
 def names_itself(case: BenchmarkCase) -> None:
     """Name, summary, reference and licence are there, and the name is the registered one."""
     kind = BENCHMARKS.get(case.name)
-    ensure(
-        kind.name == case.name,
-        f"the benchmark is registered as {case.name!r} but its `name` is {kind.name!r}",
-    )
+    ensure(kind.name == case.name, f"registered as {case.name!r}, its `name` is {kind.name!r}")
     for attribute in ("summary", "reference", "licence"):
         ensure(getattr(kind, attribute, ""), f"{kind.__name__}.{attribute} is empty")
-    ensure(
-        isinstance(kind.results_version, int) and kind.results_version >= 1,
-        f"results_version = {kind.results_version!r} is not a whole number from 1",
-    )
+    message = f"results_version = {kind.results_version!r} is not a whole number from 1"
+    ensure(isinstance(kind.results_version, int) and kind.results_version >= 1, message)
     ensure(all(map(all, kind.facts())), "facts() has an empty entry")
 
 
@@ -90,10 +83,8 @@ def domains_and_default_target(case: BenchmarkCase) -> None:
     ensure(len(names) >= 2, f"it has {len(names)} domains: at least a source and a target")
     ensure(len(set(names)) == len(names), f"two domains have one name: {', '.join(names)}")
     target = benchmark.usual_target()
-    ensure(
-        target is None or target in names,
-        f"the default target {target!r} is not a domain: {', '.join(names)}",
-    )
+    known = target is None or target in names
+    ensure(known, f"the default target {target!r} is not a domain: {', '.join(names)}")
     with refused("an unknown target"):
         benchmark.scenario(target="no such domain")
 
@@ -118,10 +109,8 @@ def defaults_of_a_run_are_allowed(case: BenchmarkCase) -> None:
     """Steps, memory, profile, settings and metric are what a run can begin with."""
     scenario = case.scenario()
     ensure(scenario.steps >= 1, f"steps = {scenario.steps}: at least 1")
-    ensure(
-        scenario.memory >= len(scenario.sources),
-        f"memory = {scenario.memory} is smaller than the number of sources",
-    )
+    enough = scenario.memory >= len(scenario.sources)
+    ensure(enough, f"memory = {scenario.memory} is smaller than the number of sources")
     PROFILES.get(scenario.profile)
     known = {**MethodSettings.model_fields, **RunSettings.model_fields}
     unknown = [name for name in scenario.settings if name not in known]
@@ -172,26 +161,24 @@ def splits_are_disjoint(case: BenchmarkCase) -> None:
         ensure(train, f"domain {domain.name!r} has no training rows")
         ensure(held, f"domain {domain.name!r} has no validation rows")
         ensure(not train & held, f"domain {domain.name!r}: {len(train & held)} rows are in both")
-        ensure(
-            train | held <= set(range(len(domain))),
-            f"domain {domain.name!r}: a split names rows that are not there",
-        )
+        there = train | held <= set(range(len(domain)))
+        ensure(there, f"domain {domain.name!r}: a split names rows that are not there")
 
 
 @BATTERY.check
 def every_domain_can_be_the_target(case: BenchmarkCase) -> None:
-    """Whichever is the target, the sources are all others."""
-    names = case.make().domain_names()
-    for target in names:
+    """Whichever is the target, the sources are all others; in time, those before it."""
+    benchmark = case.make()
+    names = list(benchmark.domain_names())
+    targets = benchmark.each_target() if benchmark.ordered_by_time else dict.fromkeys(names, ())
+    for target, left_out in targets.items():
         scenario = case.scenario(target=target)
         sources = [domain.name for domain in scenario.sources]
-        ensure(
-            sorted([*sources, target]) == sorted(names),
-            f"with the target {target!r} the sources are {sources}: all others are expected",
-        )
-        ensure(
-            scenario.target.name == target, f"asked for {target!r}, got {scenario.target.name!r}"
-        )
+        expected = [name for name in names if name not in (target, *left_out)]
+        message = f"with the target {target!r} the sources are {sources}: {expected} are expected"
+        ensure(sorted(sources) == sorted(expected), message)
+        got = scenario.target.name
+        ensure(got == target, f"asked for {target!r}, got {got!r}")
 
 
 @BATTERY.check
@@ -199,19 +186,14 @@ def same_seed_gives_the_same_data(case: BenchmarkCase) -> None:
     """Data depend on the seed alone, and do so unless `seed_changes_data` is False."""
     state = torch.random.get_rng_state()
     first, same, other = (case.scenario(seed=seed) for seed in (0, 0, 1))
-    ensure(
-        torch.equal(state, torch.random.get_rng_state()),
-        "it draws from PyTorch's global generator: derive a generator from the seed",
-    )
+    message = "it draws from PyTorch's global generator: derive a generator from the seed"
+    ensure(torch.equal(state, torch.random.get_rng_state()), message)
     ensure(_same(first.sources, same.sources), "two scenarios with one seed differ")
     ensure(_same([_opened(first)], [_opened(same)]), "with one seed the target is made in two ways")
     changes = not _same(first.sources, other.sources)
     declared = case.make().seed_changes_data
-    ensure(
-        changes == declared,
-        f"seed_changes_data is {declared}, but another scenario seed gives "
-        f"{'other' if changes else 'the same'} data",
-    )
+    what = f"another scenario seed gives {'other' if changes else 'the same'} data"
+    ensure(changes == declared, f"seed_changes_data is {declared}, but {what}")
 
 
 @BATTERY.check
@@ -253,10 +235,8 @@ def target_stays_sealed(case: BenchmarkCase) -> None:
     benchmark.make = recording  # type: ignore[method-assign]
     scenario = benchmark.scenario(target=case.target)
     ensure(not opened, "the target is made before it is opened")
-    ensure(
-        case.target not in [domain.name for domain in scenario.sources],
-        "the target is among the sources",
-    )
+    names = [domain.name for domain in scenario.sources]
+    ensure(case.target not in names, "the target is among the sources")
     target = _opened(scenario)
     ensure(target.name == case.target, f"the target {case.target!r} calls itself {target.name!r}")
     ensure(len(scenario.target.opened) == 1, "that the target was opened is not recorded")
@@ -296,16 +276,12 @@ def its_network_takes_its_inputs(case: BenchmarkCase) -> None:
     settings = scenario.network_settings
     shape = tuple(inputs.shape[1:])
     with torch.random.fork_rng(devices=[]):
-        network = make_network(
-            scenario.network, shape, len(scenario.classes), settings, restored=True
-        )
+        sizes = (shape, len(scenario.classes))
+        network = make_network(scenario.network, *sizes, settings, restored=True)
     with torch.inference_mode():
         logits = network.eval()(inputs)
-    expected = (len(inputs), len(scenario.classes))
-    ensure(
-        tuple(logits.shape) == expected,
-        f"network {scenario.network!r} gives {tuple(logits.shape)} for {expected}",
-    )
+    made, expected = tuple(logits.shape), (len(inputs), len(scenario.classes))
+    ensure(made == expected, f"network {scenario.network!r} gives {made} for {expected}")
 
 
 # ---- shared --------------------------------------------------------------------------------------

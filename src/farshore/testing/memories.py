@@ -1,7 +1,5 @@
 """The battery of memories: bounded, exact, resumable, and honest about domains."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from tempfile import TemporaryDirectory
@@ -54,11 +52,8 @@ class ToySource:
         """uint8 images of one colour, labels and logits."""
         colours = (self.number * ROWS + positions).to(torch.uint8)
         logits = colours.float()[:, None].expand(-1, CLASSES).clone()
-        return {
-            "inputs": colours[:, None, None, None].expand(-1, 1, 2, 2).clone(),
-            "labels": self.labels[positions],
-            "logits": logits,
-        }
+        images = colours[:, None, None, None].expand(-1, 1, 2, 2).clone()
+        return {"inputs": images, "labels": self.labels[positions], "logits": logits}
 
 
 def _row_numbers(inputs: Tensor) -> Tensor:
@@ -121,12 +116,8 @@ def capacity_is_never_exceeded(case: MemoryCase) -> None:
         ensure(memory.kept() == {}, "kept() of a new memory is not empty")
         for number in range(len(DOMAINS)):
             for step in learn(memory, number):
-                held = _count(memory)
-                ensure(
-                    max(memory.items, held) <= capacity,
-                    f"it holds {max(memory.items, held)} rows in step {step} of domain {number}; "
-                    f"{capacity} are allowed",
-                )
+                held, when = max(memory.items, _count(memory)), f"step {step} of domain {number}"
+                ensure(held <= capacity, f"it holds {held} rows in {when}; {capacity} are allowed")
             ensure(memory.items > 0, f"it holds no row after {number + 1} domains")
     with refused("a capacity of 0"):
         case.build(0)
@@ -141,10 +132,8 @@ def bound_in_bytes_holds(case: MemoryCase) -> None:
     for number in range(len(DOMAINS)):
         for _ in learn(memory, number):
             ensure(memory.bytes <= bound, f"its rows take {memory.bytes} bytes of {bound}")
-            ensure(
-                memory.bytes == memory.items * one,
-                f"bytes is {memory.bytes}, but {memory.items} rows take {memory.items * one}",
-            )
+            message = f"bytes is {memory.bytes}, but {memory.items} rows take {memory.items * one}"
+            ensure(memory.bytes == memory.items * one, message)
     ensure(memory.items > 1, f"it holds {memory.items} rows where 5 fit")
     with refused("a bound in bytes below one row"):
         case.filled(1, memory_bytes=one - 1)
@@ -156,23 +145,17 @@ def kept_rows_are_rows_that_were_seen(case: MemoryCase) -> None:
     memory = case.filled()
     kept = memory.kept()
     mixed = list(kept) == [MIXED]
-    ensure(
-        mixed or list(kept) == list(DOMAINS),
-        f"kept() names {list(kept)}: {list(DOMAINS)} or [{MIXED!r}] is expected",
-    )
+    expected = mixed or list(kept) == list(DOMAINS)
+    ensure(expected, f"kept() names {list(kept)}: {list(DOMAINS)} or [{MIXED!r}] is expected")
     ensure(_count(memory) == memory.items, "kept() holds another number of rows than `items` says")
     for name, fields in kept.items():
-        ensure(
-            sorted(fields) == ["inputs", "labels", "logits"],
-            f"kept() has the fields {sorted(fields)}: all that were stored are expected",
-        )
+        message = f"kept() has the fields {sorted(fields)}: all that were stored are expected"
+        ensure(sorted(fields) == ["inputs", "labels", "logits"], message)
         ensure(fields["inputs"].dtype == torch.uint8, "images are not kept as uint8")
         _ensure_whole(fields["inputs"], fields["labels"], fields["logits"], "a kept row")
         domains = _row_numbers(fields["inputs"]) // ROWS
-        ensure(
-            mixed or bool((domains == DOMAINS.index(name)).all()),
-            f"kept() has rows of another domain under {name!r}",
-        )
+        own = mixed or bool((domains == DOMAINS.index(name)).all())
+        ensure(own, f"kept() has rows of another domain under {name!r}")
 
 
 @BATTERY.check
@@ -205,16 +188,12 @@ def draws_depend_on_the_generator_alone(case: MemoryCase) -> None:
     first, same = (_numbers(memory, seed=5) for _ in range(2))
     ensure(torch.equal(first, same), "two draws with equal generators differ")
     others = [_numbers(memory, seed=seed) for seed in range(6, 14)]
-    ensure(
-        any(not torch.equal(first, other) for other in others),
-        "nine generators give the same draw: it does not draw at random",
-    )
+    message = "nine generators give the same draw: it does not draw at random"
+    ensure(any(not torch.equal(first, other) for other in others), message)
     ensure(not differences(state, memory.state_dict()), "drawing changes what is held")
     case.filled(1)
-    ensure(
-        torch.equal(global_state, torch.random.get_rng_state()),
-        "it draws from PyTorch's global generator: use the one that is handed in",
-    )
+    message = "it draws from PyTorch's global generator: use the one that is handed in"
+    ensure(torch.equal(global_state, torch.random.get_rng_state()), message)
 
 
 @BATTERY.check
@@ -228,10 +207,8 @@ def steps_do_not_wait(case: MemoryCase) -> None:
         with waiting:
             memory.draw(BATCH, generator, domains=2)
             memory.observe(rows, generator)
-    ensure(
-        not waiting.operations,
-        f"draw or observe waits for the device: {', '.join(sorted(set(waiting.operations)))}",
-    )
+    found = ", ".join(sorted(set(waiting.operations)))
+    ensure(not found, f"draw or observe waits for the device: {found}")
 
 
 @BATTERY.check
@@ -332,15 +309,12 @@ def _ensure_numbered(draw: Draw, domains: Tensor, mixed: bool, asked: int) -> No
         ensure(len(draw.domains) == 0, "domains are mixed, so Draw.domains must be empty")
         return
     ensure(len(set(draw.domains.tolist())) == asked, f"{asked} different domains are expected")
-    ensure(
-        bool((domains == draw.domains[:, None]).all()),
-        "Draw.domains does not number the domains of the drawn rows",
-    )
+    numbered = bool((domains == draw.domains[:, None]).all())
+    ensure(numbered, "Draw.domains does not number the domains of the drawn rows")
 
 
 def _ensure_same(first: Memory, second: Memory, sentence: str) -> None:
     where = differences(first.kept(), second.kept())
     ensure(not where and first.items == second.items, f"{sentence}: {', '.join(where[:3])}")
-    ensure(
-        torch.equal(_numbers(first, seed=3), _numbers(second, seed=3)), f"{sentence}: other draws"
-    )
+    draws = [_numbers(memory, seed=3) for memory in (first, second)]
+    ensure(torch.equal(*draws), f"{sentence}: other draws")

@@ -1,7 +1,5 @@
 """The battery of networks: features and classifier, settings, and what methods rely on."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import deepcopy
@@ -86,15 +84,10 @@ def gives_features_and_logits(case: NetworkCase) -> None:
         with torch.no_grad():
             features, logits = network.extract(inputs), network(inputs)
             through = network.classifier(features)
-        expected = (len(inputs), network.feature_dim)
-        ensure(
-            tuple(features.shape) == expected,
-            f"its features have shape {tuple(features.shape)}; {expected} is expected",
-        )
-        ensure(
-            tuple(logits.shape) == (len(inputs), CLASSES),
-            f"its logits have shape {tuple(logits.shape)}; {(len(inputs), CLASSES)} is expected",
-        )
+        shapes = {"features": (features, network.feature_dim), "logits": (logits, CLASSES)}
+        for what, (made, width) in shapes.items():
+            shape, expected = tuple(made.shape), (len(inputs), width)
+            ensure(shape == expected, f"its {what} have shape {shape}; {expected} is expected")
         ensure(bool(torch.isfinite(logits).all()), "its logits are not finite numbers")
         ensure(torch.equal(logits, through), "its logits are not the classifier's of its features")
         ensure(network.classes == CLASSES, f"`classes` is {network.classes}, not {CLASSES}")
@@ -108,10 +101,8 @@ def rows_are_independent_in_evaluation(case: NetworkCase) -> None:
         before = copied(network.state_dict())
         with torch.no_grad():
             together, alone = network(inputs), network(inputs[:1])
-        ensure(
-            torch.allclose(together[:1], alone, rtol=1e-3, atol=1e-4),
-            "in evaluation mode the logits of a row depend on the rows beside it",
-        )
+        message = "in evaluation mode the logits of a row depend on the rows beside it"
+        ensure(torch.allclose(together[:1], alone, rtol=1e-3, atol=1e-4), message)
         ensure(not differences(before, network.state_dict()), "evaluation changes its state")
 
 
@@ -147,10 +138,8 @@ def settings_are_validated(case: NetworkCase) -> None:
     plain = plain_network_settings(case.name, case.settings)
     texts = {name: str(value) for name, value in plain.items() if value is not None}
     read = plain_network_settings(case.name, texts)
-    ensure(
-        read == {name: plain[name] for name in texts},
-        f"settings are read from the command line as {read}; {plain} is meant: annotate them",
-    )
+    message = f"settings are read from the command line as {read}; {plain} is meant: annotate them"
+    ensure(read == {name: plain[name] for name in texts}, message)
 
 
 @BATTERY.check
@@ -170,11 +159,8 @@ def training_lowers_the_loss(case: NetworkCase) -> None:
                 losses.append(float(loss.detach()))
         idle = [name for name, each in network.named_parameters() if each.grad is None]
         ensure(not idle, f"parameters without a gradient: {', '.join(idle)}")
-        ensure(
-            losses[-1] < losses[0],
-            f"the loss does not fall: {losses[0]:.4f} at first, {losses[-1]:.4f} after {STEPS} "
-            "steps",
-        )
+        ends = f"{losses[0]:.4f} at first, {losses[-1]:.4f} after {STEPS} steps"
+        ensure(losses[-1] < losses[0], f"the loss does not fall: {ends}")
 
 
 @BATTERY.check
@@ -184,10 +170,8 @@ def hidden_units_fit_together(case: NetworkCase) -> None:
         layers = set(network.modules())
         for units in network.hidden_units():
             named = [units.writer, *units.readers]
-            ensure(
-                units.readers and layers.issuperset(named),
-                f"hidden units {units.name!r} name layers that are not in the network",
-            )
+            message = f"hidden units {units.name!r} name layers that are not in the network"
+            ensure(units.readers and layers.issuperset(named), message)
             written = _width(units.writer, "out_features", "out_channels")
             ensure(
                 all(
@@ -215,20 +199,14 @@ def batchnorm_modes_hold(case: NetworkCase) -> None:
         for mode in ("frozen", "no_update"):
             with network.batchnorm(mode), torch.no_grad():
                 network(inputs)
-            ensure(
-                not differences(before, network.state_dict()),
-                f"batchnorm({mode!r}) moves the running statistics",
-            )
+            moved = differences(before, network.state_dict())
+            ensure(not moved, f"batchnorm({mode!r}) moves the running statistics")
         with network.batchnorm("train"), torch.no_grad():
             network(inputs)
-        ensure(
-            differences(before, network.state_dict()),
-            "batchnorm('train') does not move the running statistics",
-        )
-        ensure(
-            all(layer.training and layer.track_running_stats for layer in layers),
-            "a mode of BatchNorm stays after its block",
-        )
+        moved = differences(before, network.state_dict())
+        ensure(moved, "batchnorm('train') does not move the running statistics")
+        message = "a mode of BatchNorm stays after its block"
+        ensure(all(layer.training and layer.track_running_stats for layer in layers), message)
     if not checked:
         raise not_for("has no BatchNorm")
 

@@ -1,9 +1,8 @@
 """Toy data and toy models: small enough that a whole battery runs in about a second."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import torch
@@ -17,13 +16,33 @@ from ..learner.learner import Learner
 from ..methods import METHODS
 from ..networks.network import ImageInputs, Network
 from ..observer import Observer
+from ..tasks.classification import Classification
+from ..tasks.regression import Regression
+from ..tasks.task import Task
 from .battery import registered
 
+_NUMBERS: ContextVar[bool] = ContextVar("labels are numbers", default=False)
 # Under these every term of a method is at work within a few steps.
 TOY_SETTINGS = {"batch_size": 8, "learning_rate": 0.005}
 EARLY_SETTINGS = {"anneal_steps": 2, "warmup_steps": 2}
 # Fewer random features than by default, which take longer than all else in a battery.
 SMALL_SETTINGS = {"random_features": 24}
+
+
+@contextmanager
+def toy_numbers() -> Iterator[None]:
+    """Inside, the labels of all toys are numbers: 100 and 120 and a little noise."""
+    token = _NUMBERS.set(True)
+    try:
+        yield
+    finally:
+        _NUMBERS.reset(token)
+
+
+def _labelled(labels: Tensor, generator: torch.Generator) -> Tensor:
+    if not _NUMBERS.get():
+        return labels
+    return 100 + 20 * labels + torch.randn(len(labels), generator=generator)
 
 
 def toy_rows(
@@ -34,7 +53,19 @@ def toy_rows(
     labels = torch.arange(rows) % classes
     centres = torch.eye(classes, width) * 3
     inputs = centres[labels] + 0.4 * torch.randn(rows, width, generator=generator)
-    return inputs + 0.5 * domain, labels
+    return inputs + 0.5 * domain, _labelled(labels, generator)
+
+
+def toy_task() -> Task:
+    """What the labels of toys with two classes are."""
+    return Regression(("y",), (110.0,), (10.0,)) if _NUMBERS.get() else Classification((0, 1))
+
+
+def toy_domain(number: int, *, name: str = "", seed: int = 0) -> Domain:
+    """The rows of this number as a domain, with labels as the network sees them."""
+    inputs, labels = toy_rows(number)
+    encoded = toy_task().encoded(labels.tolist(), domain=name)
+    return Domain.divided(name or f"d{number}", inputs, encoded, seed=seed)
 
 
 def toy_images(domain: int, rows: int = 24) -> tuple[Tensor, Tensor]:
@@ -44,21 +75,16 @@ def toy_images(domain: int, rows: int = 24) -> tuple[Tensor, Tensor]:
     images = torch.randint(0, 60, (rows, 1, 8, 8), generator=generator)
     for half in (0, 1):
         images[labels == half, :, :, 4 * half : 4 * half + 4] += 150 - 30 * domain
-    return images.to(torch.uint8), labels
+    return images.to(torch.uint8), _labelled(labels, generator)
 
 
 def toy_image_network() -> Network:
     """A convolution with BatchNorm for `toy_images`."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        features = nn.Sequential(
-            nn.Conv2d(1, 8, 3, padding=1),
-            nn.BatchNorm2d(8),
-            nn.ReLU(),
-            nn.AdaptiveAvgPool2d(2),
-            nn.Flatten(),
-        )
-        return Network(features, nn.Linear(32, 2), inputs=ImageInputs())
+        convolution = (nn.Conv2d(1, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU())
+        features = nn.Sequential(*convolution, nn.AdaptiveAvgPool2d(2), nn.Flatten())
+        return Network(features, nn.Linear(32, 1 if _NUMBERS.get() else 2), inputs=ImageInputs())
 
 
 def toy_settings(method: str) -> dict[str, Any]:
@@ -70,12 +96,10 @@ def toy_settings(method: str) -> dict[str, Any]:
 
 def toy_learner(method: str, *, settings: dict[str, Any] | None = None, **options: Any) -> Learner:
     """A small learner with this method; `options` are the learner's."""
-    usual: dict[str, Any] = {
-        "network": "mlp",
-        "memory": 18,
-        "network_settings": {"width": 16},
-        "preprocess": "none",
-    }
+    usual: dict[str, Any] = {"network": "mlp", "memory": 18, "preprocess": "none"}
+    usual["network_settings"] = {"width": 16}
+    if _NUMBERS.get():
+        usual["task"], options = "regression", {**options, "classes": None}
     chosen = {"replay_budget": "per-domain", **toy_settings(method), **(settings or {})}
     return Learner(**{**usual, "method": method, "settings": chosen, **options})
 
@@ -104,6 +128,10 @@ class ToyShift(Benchmark):
     memory = 18
     settings = {"batch_size": 8}
 
+    def task(self) -> Task:
+        """Two classes, or numbers."""
+        return toy_task() if _NUMBERS.get() else super().task()
+
     noise = False
     # Called when the target is made.
     target_made: Callable[[], None] = staticmethod(lambda: None)
@@ -113,8 +141,7 @@ class ToyShift(Benchmark):
 
         def make_domain(name: str) -> Domain:
             number = self.domains.index(name)
-            inputs, labels = toy_rows(number)
-            return Domain.divided(name, inputs, labels, seed=derive(seed, number))
+            return toy_domain(number, name=name, seed=derive(seed, number))
 
         def make_target() -> Domain:
             self.target_made()
@@ -129,7 +156,7 @@ class ToyShift(Benchmark):
 
 
 @contextmanager
-def toy_shift(*, noise: bool, observer: DomainCount) -> Iterator[list[int]]:
+def toy_shift(*, noise: bool, observer: "DomainCount") -> Iterator[list[int]]:
     """Inside, `toy-shift` is a benchmark; the list says how much was learned at each target."""
     opened: list[int] = []
     target_made = staticmethod(lambda: opened.append(observer.learned))

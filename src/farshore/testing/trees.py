@@ -1,7 +1,5 @@
 """Trees of state: copies, and where two of them differ bit for bit."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,9 +12,8 @@ from ..base.trees import mapped
 def differences(first: Any, second: Any, path: str = "") -> list[str]:
     """Where two trees differ; tensors must have the same type, shape and bits."""
     if isinstance(first, Tensor) or isinstance(second, Tensor):
-        alike = (
-            isinstance(first, Tensor) and isinstance(second, Tensor) and first.dtype == second.dtype
-        )
+        both = isinstance(first, Tensor) and isinstance(second, Tensor)
+        alike = both and first.dtype == second.dtype
         return [] if alike and torch.equal(first.cpu(), second.cpu()) else [path]
     if isinstance(first, Mapping) and isinstance(second, Mapping):
         if list(first) != list(second):

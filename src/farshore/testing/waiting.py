@@ -1,7 +1,5 @@
 """Waiting: sees on a CPU what would make the host wait for a GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 

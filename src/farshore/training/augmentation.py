@@ -4,8 +4,6 @@ It is applied to images as the network gets them, after mean and deviation. Ever
 the generator that is handed in, and nothing is read back, so a recorded step draws anew each time.
 """
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 
@@ -45,9 +43,8 @@ class Augmentation:
         zeros = torch.zeros_like(scale)
         across = torch.stack([scale * sign, zeros, shift[:, 0]], dim=1)
         down = torch.stack([zeros, scale, shift[:, 1]], dim=1)
-        grid = torch.nn.functional.affine_grid(
-            torch.stack([across, down], dim=1), list(images.shape), align_corners=False
-        )
+        maps, shape = torch.stack([across, down], dim=1), list(images.shape)
+        grid = torch.nn.functional.affine_grid(maps, shape, align_corners=False)
         return torch.nn.functional.grid_sample(
             images, grid, padding_mode="reflection", align_corners=False
         )

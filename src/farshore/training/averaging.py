@@ -4,8 +4,6 @@ The steps train the raw weights as ever; the model that predicts, is measured, s
 has the averaged ones. At the next domain training continues from the raw weights.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from typing import Any
 

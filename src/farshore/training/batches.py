@@ -56,9 +56,8 @@ class Rehearsal:
     def draw(self) -> Batch:
         """Rows of the current domain, uniform with replacement, and rows of past domains."""
         size, replay = self.method.settings.batch_size, self.method.replay
-        index = torch.randint(
-            len(self.rows), (size,), generator=self.generators.data, device=self.device
-        )
+        draws = self.generators.data
+        index = torch.randint(len(self.rows), (size,), generator=draws, device=self.device)
         inputs, labels = self.rows.take(index)
         batch = Batch(inputs.to(self.device), labels, rows=size, domain=len(self.method.domains))
         batch.weights = self.weights(index)
@@ -141,9 +140,8 @@ class AllSources:
         inputs = torch.cat([x.to(self.device) for x, _ in drawn])
         batch = Batch(inputs, torch.cat([y for _, y in drawn]), rows=len(inputs))
         if self.weighted:
-            weights = [
-                rows.weights_at(index) for rows, index in zip(self.parts, indices, strict=True)
-            ]
+            pairs = zip(self.parts, indices, strict=True)
+            weights = [rows.weights_at(index) for rows, index in pairs]
             ones = torch.ones(self.size, device=self.device)
             batch.weights = torch.cat([ones if part is None else part for part in weights])
         return batch

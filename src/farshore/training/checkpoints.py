@@ -17,7 +17,8 @@ import numpy as np
 from torch import Tensor
 from torch.optim import Optimizer
 
-from ..base.state import MANIFEST, load_state, remove_state, save_state
+from ..base.manifest import MANIFEST
+from ..base.state import load_state, remove_state, save_state
 from ..data.domain import Domain
 from ..errors import FarshoreError, StateError
 
@@ -58,9 +59,8 @@ class Checkpoints:
     def read(self) -> dict[str, Any] | None:
         """The last checkpoint; one that is damaged or of another state is deleted."""
         if self.folder.is_symlink():
-            raise StateError(
-                f"{self.folder} is a link, and nothing is written through links: delete the link"
-            )
+            why = f"{self.folder} is a link, and nothing is written through links: delete the link"
+            raise StateError(why)
         if not self.exists():
             return None
         try:

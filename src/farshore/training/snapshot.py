@@ -90,7 +90,7 @@ def _check_memory(trainer: Trainer, memory: Memory, state: Mapping[str, Any]) ->
     outputs = {name: widths[name] for name in method.replay.stores}
     if setup.weighted:
         outputs["weights"] = 1
-    memory.check_state(state["memory"], KeptForm(setup.shape, setup.classes, outputs))
+    memory.check_state(state["memory"], KeptForm(setup.shape, setup.task, outputs))
     names = state["memory"].get("names", [])
     if names not in ([], state["domains"]):
         raise FormError("memory.names are not the domains that were learned")

@@ -5,8 +5,6 @@ Read `_train` from top to bottom: it is all of training. `batches` draws the row
 of each step.
 """
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -19,17 +17,17 @@ from torch.optim import Optimizer
 
 from ..base.allocation import check_fits, explain_shortage
 from ..base.randomness import Generators, seeded
-from ..base.trees import mapped
+from ..base.trees import mapped, widened
 from ..data.domain import Domain, Rows
 from ..data.seal import training
 from ..errors import FarshoreError
 from ..memory import MEMORIES
 from ..memory.memory import Fields, Memory
-from ..methods.method import Method, Terms, balanced_weights
+from ..methods.method import Method, Terms
 from ..methods.optimization import check_finite, make_optimizer
 from ..networks.build import check_sizes, make_network
-from ..networks.network import EVALUATION_ROWS
-from ..system import Setup, System, Usage, widened
+from ..networks.network import EVALUATION_ROWS, Network
+from ..system import Setup, System, Usage
 from .augmentation import Augmentation
 from .averaging import WeightAverage
 from .batches import ALL_SOURCES, AllSources, Rehearsal
@@ -56,21 +54,18 @@ class Trainer(System):
         self.observer = setup.observer
         self.generators = Generators.from_seed(setup.seed, setup.device)
         with seeded(self.generators.init):
-            network = make_network(
-                setup.network,
-                setup.shape,
-                setup.classes,
-                setup.network_settings,
-                restored=setup.restored,
-            )
+            sizes, of_network = (setup.shape, setup.classes), setup.network_settings
+            network = make_network(setup.network, *sizes, of_network, restored=setup.restored)
             profile = PROFILES.get(setup.profile)
             settings = kind.Settings.build(setup.settings, profile, kind.name)
             self.method: Method = kind(settings)
+            self.method.task = setup.task
             network = self.method.prepare(network).to(self.device)
         self.memory: Memory | None = None
         if kind.replay.memory is not None:
             memory = MEMORIES.get(kind.replay.memory)
             self.memory = memory.build(setup.capacity, setup.classes, setup.run)
+            self.memory.task = setup.task
         self.method.attach(network, self.memory, self.generators.method, self._make_optimizer)
         if self.run.backbone_rate is not None and not any(
             group["lr"] == self.run.backbone_rate
@@ -152,7 +147,7 @@ class Trainer(System):
         """Carry out the steps, then close the domain."""
         if self.run.class_weight == "balanced":
             labels = torch.cat([rows.labels[rows.index] for rows in batches.parts])
-            self.method.class_weight = balanced_weights(labels, self.setup.classes)
+            self.method.class_weight = self.setup.task.balanced(labels)
         self.observer.start(batches.name, steps)
         began = time.perf_counter()
         try:
@@ -175,6 +170,7 @@ class Trainer(System):
                     if (step + 1) % FINITE_CHECK_STEPS == 0 or step == steps - 1:
                         check_finite(self.method.network, batches.name, step)
             ended = time.perf_counter()
+            self.doses = self._measure(batches)
             self._estimate_batchnorm(batches)
             close()
             if self.average is not None:
@@ -210,6 +206,25 @@ class Trainer(System):
             self.average.update()
         return terms
 
+    def _measure(self, batches: Rehearsal | AllSources) -> dict[str, float | None]:
+        """How strongly the method's terms act on one more batch, which changes nothing.
+
+        Without dropout, augmentation and averaged weights.
+        """
+        method = self.method
+        if type(method).doses is Method.doses or self.run.micro_batch is not None:
+            return {}
+        generators = self.generators.state_dict()
+        frozen = self.run.freeze_batchnorm
+        try:
+            with method.network.batchnorm("frozen" if frozen else "no_update"):
+                found = method.doses(batches.draw())
+        except torch.OutOfMemoryError:  # a step may need less, in half precision
+            found = {}
+        self.generators.load_state_dict(generators)
+        values = {name: float(value) for name, value in found.items()}
+        return {name: value if math.isfinite(value) else None for name, value in values.items()}
+
     def _estimate_batchnorm(self, batches: Rehearsal | AllSources) -> None:
         """BatchNorm statistics of averaged weights, from batches as in the steps."""
         if self.average is None:
@@ -237,15 +252,11 @@ class Trainer(System):
 
     def _make_optimizer(self, parameters: Iterable[nn.Parameter]) -> Optimizer:
         settings = self.method.settings
-        return make_optimizer(
-            self.run,
-            parameters,
-            rate=settings.learning_rate,
-            decay=settings.weight_decay,
-            backbone=self.method.network.features.parameters(),
-        )
+        rate, decay = settings.learning_rate, settings.weight_decay
+        backbone = self.method.network.features.parameters()
+        return make_optimizer(self.run, parameters, rate=rate, decay=decay, backbone=backbone)
 
-    def grown(self, setup: Setup) -> Trainer:
+    def grown(self, setup: Setup) -> "Trainer":
         """A trainer whose classifier has more outputs; the old ones and all else stay.
 
         New outputs start like those of a new network, with empty moments of the optimiser. The
@@ -253,15 +264,13 @@ class Trainer(System):
         """
         state, larger = self.state_dict(), Trainer(setup)
         network, own = larger.method.network, self.method.network
-        weights = {
-            name: widened(state["network"][name], fresh)
-            for name, fresh in network.state_dict().items()
-        }
+        saved, made = state["network"], network.state_dict()
+        weights = {name: widened(saved[name], fresh) for name, fresh in made.items()}
         network.load_state_dict(weights)
         shapes = zip(own.parameters(), network.parameters(), strict=True)
         sizes = {tuple(old.shape): new.shape for old, new in shapes if old.shape != new.shape}
         state["network"] = weights
-        state["method"] = self.method.grown_state(state["method"], own.classes, network.classes)
+        state["method"] = self.method.grown_state(state["method"], network)
         state["optimizers"] = [_resized(saved, sizes) for saved in state["optimizers"]]
         if state["memory"] is not None:
             for fields in state["memory"]["rows"]:
@@ -282,14 +291,9 @@ class Trainer(System):
         reason = method.uncaptured()
         if not all(isinstance(rows.inputs, Tensor) for rows in parts):
             reason = reason or "the domain's inputs do not fit into the memory of the GPU"
-        self.way = choose_way(
-            self.run,
-            self.device,
-            method.network,
-            steps,
-            uncaptured=reason,
-            uncompiled=method.uncompiled or self._uncompiled(),
-        )
+        where = (self.run, self.device, method.network, steps)
+        uncompiled = method.uncompiled or self._uncompiled()
+        self.way = choose_way(*where, uncaptured=reason, uncompiled=uncompiled)
         for text in self.way.notes:
             self._note(text)
 
@@ -354,23 +358,40 @@ class Trainer(System):
     def logits(self, rows: Rows) -> Tensor:
         """Logits in evaluation mode, in batches that suit the device."""
         predictor = self.predictor().eval()
+        (logits,) = self._in_batches(rows, predictor, lambda inputs: (predictor(inputs),))
+        return logits
+
+    def logits_and_features(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
+        """Both, by one pass through the network if it is what predicts."""
+        network = self.method.network
+        if self.predictor() is not network or type(network).forward is not Network.forward:
+            return super().logits_and_features(inputs)
+
+        def both(part: Tensor) -> tuple[Tensor, Tensor]:
+            features = network.extract(part)
+            return network.classifier(features), features
+
+        logits, features = self._in_batches(Rows.unlabelled(inputs), network.eval(), both)
+        return logits, features
+
+    def _in_batches(
+        self, rows: Rows, model: nn.Module, outputs: Callable[[Tensor], tuple[Tensor, ...]]
+    ) -> list[Tensor]:
+        """What a model puts out for these rows."""
         values = max(1, math.prod(rows.inputs.shape[1:]))
         kind = "cpu" if self.device.type == "cpu" else "cuda"
         size = max(FEWEST_ROWS[kind], min(EVALUATION_ROWS, EVALUATION_VALUES[kind] // values))
-        logits, done = torch.empty(0), 0
-        with (
-            self.arithmetic(),
-            evaluation(predictor, self.way, self.device),
-            torch.inference_mode(),
-        ):
+        whole, done = [torch.empty(0)], 0
+        with self.arithmetic(), evaluation(model, self.way, self.device), torch.inference_mode():
             for inputs, _ in rows.batches(size):
-                part = predictor(inputs.to(self.device)).float()
+                parts = [part.float() for part in outputs(inputs.to(self.device))]
                 # One tensor for all batches: many small ones would fragment the memory.
                 if done == 0:
-                    logits = part.new_empty(len(rows), *part.shape[1:])
-                logits[done : done + len(part)] = part
-                done += len(part)
-        return logits
+                    whole = [part.new_empty(len(rows), *part.shape[1:]) for part in parts]
+                for tensor, part in zip(whole, parts, strict=True):
+                    tensor[done : done + len(part)] = part
+                done += len(parts[0])
+        return whole
 
     def features(self, inputs: Tensor) -> Tensor:
         """Features by the current model in evaluation mode."""

@@ -15,12 +15,11 @@ same rows by a margin. Finally, each boundary moves to where a linear discrimina
 neighbouring segments places it, which is more precise than the difference of means.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import pandas as pd
 from torch import Tensor
 
 from ...errors import FarshoreError
@@ -86,11 +85,8 @@ def construct(
         ends = np.linspace(0, rows, (count or BLOCKS) + 1).round().astype(int)[1:-1].tolist()
     else:
         ends = _drift(_embed(inputs, seed)[1], count, seed)
-    location = (
-        f", boundaries at rows {', '.join(map(str, ends))} of {rows}"
-        if ends
-        else f" in {rows} rows"
-    )
+    at = f", boundaries at rows {', '.join(map(str, ends))} of {rows}"
+    location = at if ends else f" in {rows} rows"
     domain = np.searchsorted(np.array(ends, dtype=int), np.arange(rows), side="right")
     return Constructed(domain, FOUND.format(by, f"{len(ends) + 1} found{location}"))
 
@@ -102,23 +98,16 @@ def join_small(constructed: Constructed, labels: np.ndarray) -> Constructed:
     """
     domain, joined = constructed.domain.copy(), 0
     while (last := int(domain.max())) > 0:
-        small = [
-            number
-            for number in range(last + 1)
-            if len(np.unique(labels[domain == number])) < 2 or (domain == number).sum() < 2
-        ]
+        parts = [labels[domain == number] for number in range(last + 1)]
+        small = [at for at, part in enumerate(parts) if len(pd.unique(part)) < 2 or len(part) < 2]
         if not small:
             break
         number = small[-1]
         domain[domain == number] = number - 1 if number else 1
         domain[domain > number] -= 1
         joined += 1
-    extra = (
-        f"; {joined} of them with one class or one row were joined to a neighbour, "
-        f"{int(domain.max()) + 1} remain"
-        if joined
-        else ""
-    )
+    what = f"{joined} of them with one class or one row were joined to a neighbour"
+    extra = f"; {what}, {int(domain.max()) + 1} remain" if joined else ""
     return Constructed(domain, constructed.note + extra)
 
 
@@ -142,21 +131,13 @@ def _clusters(axes: np.ndarray, count: int | None, seed: int) -> Constructed:
     fits = {}
     for k in [count] if count is not None else range(2, min(MOST_CLUSTERS, len(sample) - 1) + 1):
         model = KMeans(k, n_init=4, random_state=seed).fit(sample)
-        fits[
-            silhouette_score(sample, model.labels_)
-            if 1 < len(set(model.labels_.tolist())) < len(sample)
-            else -1.0
-        ] = model
+        several = 1 < len(set(model.labels_.tolist())) < len(sample)
+        fits[silhouette_score(sample, model.labels_) if several else -1.0] = model
     if not fits:
         return Constructed(np.zeros(len(axes), dtype=int), FOUND.format("cluster", "1 found"))
     label = fits[max(fits)].predict(axes)
-    position = {
-        cluster: float(np.median(np.flatnonzero(label == cluster))) for cluster in np.unique(label)
-    }
-    number = {
-        cluster: order
-        for order, cluster in enumerate(sorted(position, key=lambda cluster: position[cluster]))
-    }
+    middle = {each: float(np.median(np.flatnonzero(label == each))) for each in np.unique(label)}
+    number = {each: order for order, each in enumerate(sorted(middle, key=middle.__getitem__))}
     domain = np.array([number[cluster] for cluster in label])
     sizes = ", ".join(map(str, np.bincount(domain).tolist()))
     return Constructed(domain, FOUND.format("cluster", f"{len(number)} found with {sizes} rows"))
@@ -185,16 +166,14 @@ def _embed(inputs: Tensor | np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarr
     _, vectors = np.linalg.eigh(covariance)
     rotation = vectors[:, ::-1][:, :AXES]
     parts = np.array_split(np.arange(rows), -(-rows // SCATTER_ROWS))
-    axes = np.concatenate(
-        [((scaled(_flatten(inputs, part)) - mean) @ rotation).astype(np.float32) for part in parts]
-    )
+    centred = (scaled(_flatten(inputs, part)) - mean for part in parts)
+    axes = np.concatenate([(part @ rotation).astype(np.float32) for part in centred])
     pairs = rng.integers(rows, size=(2, 2000))
     distances = np.sqrt(((axes[pairs[0]] - axes[pairs[1]]) ** 2).sum(axis=1))
     positive = distances > 0
     bandwidth = float(np.median(distances[positive])) if positive.any() else 1.0
-    waves = axes @ (rng.standard_normal((axes.shape[1], FOURIER // 2)) / bandwidth).astype(
-        np.float32
-    )
+    frequencies = rng.standard_normal((axes.shape[1], FOURIER // 2)) / bandwidth
+    waves = axes @ frequencies.astype(np.float32)
     fourier = np.concatenate([np.cos(waves), np.sin(waves)], axis=1)
     fourier -= fourier.mean(axis=0)
     _, vectors = np.linalg.eigh(fourier.T @ fourier)
@@ -231,11 +210,13 @@ def _drift(features: np.ndarray, count: int | None, seed: int) -> list[int]:
         if not splits:
             break
         if count is None:  # split each segment whose best split beats chance
-            splits = [
-                split
-                for split in splits
-                if split[0] > MARGIN * _best_permuted_gain(sums[split[2] : split[3]], least, rng)
-            ]
+
+            def by_chance(part: np.ndarray) -> float:
+                """The best gain over random permutations of the same sums."""
+                orders = (rng.permutation(part) for _ in range(PERMUTATIONS))
+                return max(_best_split(order, least)[0] for order in orders)
+
+            splits = [of for of in splits if of[0] > MARGIN * by_chance(sums[of[2] : of[3]])]
             splits_found += [a + at for _, at, a, _ in splits]
             segments = [part for _, at, a, b in splits for part in ((a, a + at), (a + at, b))]
         else:  # take the best split overall until there are enough
@@ -250,18 +231,10 @@ def _best_split(sums: np.ndarray, least: int) -> tuple[float, int]:
     total = sums.cumsum(axis=0)
     at = np.arange(least, len(sums) - least + 1)
     left = total[at - 1]
-    gains = (
-        (left**2).sum(axis=1) / at
-        + ((total[-1] - left) ** 2).sum(axis=1) / (len(sums) - at)
-        - (total[-1] ** 2).sum() / len(sums)
-    )
+    before, after = (left**2).sum(axis=1) / at, ((total[-1] - left) ** 2).sum(axis=1)
+    gains = before + after / (len(sums) - at) - (total[-1] ** 2).sum() / len(sums)
     best = int(gains.argmax())
     return float(gains[best]), int(at[best])
-
-
-def _best_permuted_gain(sums: np.ndarray, least: int, rng: np.random.Generator) -> float:
-    """Return the best gain over random permutations of the same sums: what chance reaches."""
-    return max(_best_split(rng.permutation(sums), least)[0] for _ in range(PERMUTATIONS))
 
 
 def _refine(
@@ -278,15 +251,12 @@ def _refine(
             right = features[min(high - 2, middle + (high - middle) // 10) : high].astype(
                 np.float64
             )
-            scatter = np.cov(left, rowvar=False) * len(left) + np.cov(right, rowvar=False) * len(
-                right
-            )
+            scatter = sum(np.cov(side, rowvar=False) * len(side) for side in (left, right))
             scatter = np.atleast_2d(scatter / (len(left) + len(right)))
             scatter += (ridge * np.trace(scatter) / len(scatter) + 1e-12) * np.eye(len(scatter))
             direction = np.linalg.solve(scatter, left.mean(axis=0) - right.mean(axis=0))
-            evidence = np.cumsum(
-                (features[low:high] - (left.mean(axis=0) + right.mean(axis=0)) / 2) @ direction
-            )
+            centre = (left.mean(axis=0) + right.mean(axis=0)) / 2
+            evidence = np.cumsum((features[low:high] - centre) @ direction)
             rim = max(2, (high - low) // 20)
             edges[number] = low + rim + 1 + int(evidence[rim:-rim].argmax())
     return edges[1:-1]

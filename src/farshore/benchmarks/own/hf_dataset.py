@@ -1,7 +1,5 @@
 """hf-dataset: a data set of the Hugging Face hub, or one on the disk, by its columns."""
 
-from __future__ import annotations
-
 import hashlib
 from functools import lru_cache
 from typing import ClassVar

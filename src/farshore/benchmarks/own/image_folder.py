@@ -1,7 +1,5 @@
 """image-folder: a user's own images, as domain/class/file."""
 
-from __future__ import annotations
-
 import hashlib
 from functools import cached_property
 from pathlib import Path

@@ -1,7 +1,5 @@
 """image-table: a user's own images, listed in a table with columns for path, domain and class."""
 
-from __future__ import annotations
-
 import hashlib
 from functools import cached_property
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Users' own data as a benchmark: domains, classes and rows are known only from the files."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -13,24 +11,21 @@ import torch
 from pydantic import Field
 
 from ...data.domain import Domain
-from ...data.scenario import MetricName, Scenario, arrange
+from ...data.scenario import Scenario, arrange
 from ...data.seal import SealedTarget
 from ...data.splits import SHARE
 from ...data.steps import BATCH_SIZE, EPOCHS, FEWEST_STEPS, MOST_STEPS, usual_steps
-from ...data.tables.columns import sort_classes
 from ...errors import FarshoreError
+from ...tasks.labels import LabelOptions, Labels, TaskChoice, read_labels
+from ...tasks.task import MetricName
 from ..benchmark import Benchmark, Made, check_left_out
 from ..options import BenchmarkOptions, FittedTo
-from .own_checks import check_classes, check_domain, check_each, find_shared
-from .own_domains import LAST, construct_domains, encode, in_order, make_sources
+from .own_checks import find_shared
+from .own_domains import LAST, construct_domains, in_order, make_sources
 from .own_rows import OwnRows
 
 # With --target each: how many sources every target has at least.
 FEWEST_SOURCES = 2
-# A class with a smaller share of the rows hardly counts in an accuracy.
-RARE = 0.05
-# Value of the option `classes`: the file may have more in the target than in the sources.
-FROM_FILE = "from-file"
 
 
 class OwnOptions(BenchmarkOptions):
@@ -49,10 +44,20 @@ class OwnOptions(BenchmarkOptions):
         f"batches of {BATCH_SIZE}, at least {FEWEST_STEPS} and at most {MOST_STEPS}; --steps "
         "replaces them",
     )
+    task: TaskChoice = Field(
+        "auto",
+        description="what a label is: classification, regression, or auto: regression if the first "
+        "source has numbers that look like a quantity (fractions, or more than 20 whole numbers)",
+    )
+    log_label: bool = Field(
+        False, description="regression: learn the logarithm of the label, for prices and the like"
+    )
+    unit: str = Field("", description="regression: the unit of the label, shown with scores")
     metric: MetricName | None = Field(
         None,
         description="accuracy or macro_f1; by default macro_f1 if a class of the first source has "
-        "fewer than 5% of its rows, otherwise accuracy",
+        "fewer than 5% of its rows, otherwise accuracy; regression: mae (the default), rmse, r2 or "
+        "skill",
     )
     classes: str | None = Field(
         None,
@@ -87,8 +92,9 @@ class OwnBenchmark(Benchmark):
     def read_facts(self) -> pd.DataFrame:
         """Return domain and, if there is one, time of every row, without reading inputs."""
 
-    def check_labels(self, labels: np.ndarray) -> None:
-        """Refuse labels of the sources that are no classes; folders always name classes."""
+    def label_names(self, facts: pd.DataFrame) -> list[str]:
+        """The columns with the labels of these facts; none if folders name classes."""
+        return []
 
     @property
     def path(self) -> Path:
@@ -124,12 +130,10 @@ class OwnBenchmark(Benchmark):
             return LAST
         if target is None:
             facts = self.read_facts()
-            listed = ", ".join(
-                f"{name} ({int((facts['domain'] == name).sum())} rows)" for name in in_order(facts)
-            )
-            raise FarshoreError(
-                f"--target is not given: choose the domain that stays unseen, one of {listed}"
-            )
+            sizes = {name: int((facts["domain"] == name).sum()) for name in in_order(facts)}
+            listed = ", ".join(f"{name} ({size} rows)" for name, size in sizes.items())
+            why = f"--target is not given: choose the domain that stays unseen, one of {listed}"
+            raise FarshoreError(why)
         return target
 
     def each_target(self) -> dict[str, tuple[str, ...]]:
@@ -156,8 +160,61 @@ class OwnBenchmark(Benchmark):
             if self.ordered_by_time
             else dict.fromkeys(names, ())
         )
-        check_each(facts, targets, as_errors=self.options.classes is not None)
+        return self._check_each(facts, targets)
+
+    def _check_each(
+        self, facts: pd.DataFrame, targets: dict[str, tuple[str, ...]]
+    ) -> dict[str, tuple[str, ...]]:
+        """Refuse what a run with one of these targets would refuse; return those with scores."""
+        domain, names = facts["domain"], in_order(facts)
+        learned: dict[str, None] = {}
+        found: dict[str, Labels] = {}
+        for target, left_out in targets.items():
+            labels = self._labels(facts, [*left_out, target])
+            sources = [name for name in names if name != target and name not in left_out]
+            used = ~domain.isin(list(left_out)).to_numpy()
+            kept, _ = labels.start(used, sources, target, held_out=False)
+            learned |= dict.fromkeys(kept)
+            found[target] = labels
+        kinds = {type(labels): target for target, labels in found.items()}
+        if len(kinds) > 1:
+            raise FarshoreError(
+                f"the labels look like classes or like numbers, depending on the target "
+                f"({' or '.join(kinds.values())}): say --task classification or --task regression"
+            )
+        targets = {name: targets[name] for name in targets if found[name].enough(name)}
+        for name in dict.fromkeys([*learned, *targets]):
+            labels = next((each for each in found.values() if len(each.members(name))), labels)
+            labels.check_domain(labels.members(name), name, is_target=name not in learned)
+        if not targets:
+            raise FarshoreError(f"no domain of {self.title} has labelled rows enough for a target")
         return targets
+
+    def _labels(self, facts: pd.DataFrame, hidden: Sequence[str]) -> Labels:
+        """The labels, as those of the first domain that is not hidden say, whatever the order."""
+        names = in_order(facts)
+        options = LabelOptions(
+            self.label_names(facts),
+            self.options.task,
+            self.options.metric,
+            self.options.classes,
+            self.options.log_label,
+            self.options.unit,
+        )
+        return read_labels(
+            facts, options, next((name for name in names if name not in hidden), names[0])
+        )
+
+    def learnable_names(self) -> tuple[str, ...]:
+        """Return the domains with labelled rows enough to be learned."""
+        facts = self.read_facts()
+        names, labels = in_order(facts), self._labels(facts, [])
+        labels.start(np.ones(len(facts), dtype=bool), list(names), "", held_out=True)
+        return tuple(name for name in names if labels.enough(name))
+
+    def classes_of_one_domain(self) -> list[str]:
+        """Return the classes that only one of the domains has, if any other class is left."""
+        return self._labels(self.read_facts(), []).alone()
 
     def missing(self, seed: int = 0, *, plan_only: bool = False) -> str | None:
         """Return an error if the file does not exist; run names depend on it too."""
@@ -215,25 +272,26 @@ class OwnBenchmark(Benchmark):
         sources = arrange([name for name in names if name not in left_out], target, order)
         # A held-out source is known to the larger run, whose target is then among the left out.
         unseen = left_out if held_out else [*left_out, target]
-        metric, why = self._choose_metric(rows.facts, unseen)
-        used = rows.facts[~rows.facts["domain"].isin(list(left_out))]
-        rows.notes += self._find_classes(used, target, held_out=held_out)
-        domains, make_target = self._divide(rows, sources, target, seed)
+        labels = self._labels(rows.facts, unseen)
+        used = ~rows.facts["domain"].isin(list(left_out)).to_numpy()
+        sources, notes = labels.start(used, sources, target, held_out=held_out)
+        rows.notes[:0] = notes
+        domains, make_target = self._divide(rows, labels, sources, target, seed)
         training_rows = sum(len(domain.train) for domain in domains)
         return Scenario(
             name=self.title,
             sources=tuple(domains),
             target=SealedTarget(target, make_target),
-            classes=self.classes,
-            metric=metric,
+            task=labels.task,
+            metric=labels.metric,
             network=network or self.usual_network(),
             network_settings={},
             steps=usual_steps(training_rows / len(domains), self.options.epochs),
             memory=self.memory,
-            profile=self.profile,
+            profile=rows.profile or self.profile,
             seed=seed,
             settings=self.settings,
-            notes=(*rows.notes, *why),
+            notes=(*rows.notes, *labels.why),
             data=self.data_facts(seed),
             preprocessing=rows.preprocessing,
         )
@@ -247,56 +305,16 @@ class OwnBenchmark(Benchmark):
     def make(self, sources: Sequence[str], target: str, seed: int) -> Made:
         """Make these domains, as named in the data."""
         rows = self.read()
-        used = rows.facts[rows.facts["domain"].isin([*sources, target])]
-        rows.notes += self._find_classes(used, target)
-        domains, make_target = self._divide(rows, sources, target, seed)
+        labels = self._labels(rows.facts, [target])
+        used = rows.facts["domain"].isin([*sources, target]).to_numpy()
+        kept, notes = labels.start(used, list(sources), target, held_out=False)
+        rows.notes += notes
+        domains, make_target = self._divide(rows, labels, kept, target, seed)
+        self.classes = tuple(map(str, labels.task.classes))
         return domains, make_target, tuple(rows.notes)
 
-    def _choose_metric(
-        self, facts: pd.DataFrame, hidden: Sequence[str]
-    ) -> tuple[MetricName, tuple[str, ...]]:
-        """Return the metric, and a note if rare classes decided it.
-
-        The first domain that is not hidden decides, whatever the order of learning is.
-        """
-        if self.options.metric is not None:
-            return self.options.metric, ()
-        first = next((name for name in in_order(facts) if name not in hidden), None)
-        shares = facts["label"][facts["domain"] == first].value_counts(normalize=True)
-        if not len(shares) or shares.iloc[-1] >= RARE:
-            return "accuracy", ()
-        return "macro_f1", (
-            f"class {shares.index[-1]!r} has {100 * shares.iloc[-1]:.1f}% of the rows of {first}: "
-            "scores are macro F1, in which every class counts the same (--metric accuracy for "
-            "accuracy)",
-        )
-
-    def _find_classes(
-        self, facts: pd.DataFrame, target: str, *, held_out: bool = False
-    ) -> list[str]:
-        """Set the classes: those named, or those of the sources, one of which may be `held_out`.
-
-        Returns notes on classes that only the target has: the model has no output for them.
-        """
-        outside = facts["label"] if held_out else facts["label"][facts["domain"] != target]
-        self.check_labels(facts["label"][facts["domain"] != target].to_numpy())
-        given = self.options.classes
-        if given in (None, FROM_FILE):
-            self.classes = tuple(sort_classes(map(str, outside)))
-            return (
-                check_classes(facts, target, as_errors=given == FROM_FILE) if not held_out else []
-            )
-        self.classes = tuple(name.strip() for name in str(given).split(",") if name.strip())
-        missing = sort_classes(set(facts["label"]) - set(self.classes))
-        if missing:
-            raise FarshoreError(
-                f"--classes does not name {', '.join(map(repr, missing))}, which rows of "
-                f"{self.title} have: name every class"
-            )
-        return []
-
     def _divide(
-        self, rows: OwnRows, sources: Sequence[str], target: str, seed: int
+        self, rows: OwnRows, labels: Labels, sources: Sequence[str], target: str, seed: int
     ) -> tuple[list[Domain], Callable[[], Domain]]:
         """Return the sources and a function that makes the target; add warnings to the notes.
 
@@ -304,12 +322,9 @@ class OwnBenchmark(Benchmark):
         sources where scales are learned on all of them; never by the target.
         """
         facts = rows.facts
-        members = {
-            name: np.flatnonzero((facts["domain"] == name).to_numpy())
-            for name in [*sources, target]
-        }
+        members = {name: labels.members(name) for name in [*sources, target]}
         for name in [*sources, target]:
-            rows.notes += check_domain(facts, members[name], name, is_target=name == target)
+            rows.notes += labels.check_domain(members[name], name, is_target=name == target)
         training = np.concatenate([members[name] for name in sources])
         deciding = members[sources[0]] if self._preprocess == "first" else training
         rows.plan(deciding, np.concatenate([training, members[target]]))
@@ -319,13 +334,12 @@ class OwnBenchmark(Benchmark):
         rows.notes += find_shared(facts, rows.keys(), members, target, leave_out=leave_out)
         if leave_out:
             for name in sources:
-                check_domain(facts, members[name], name, is_target=False)
-        classes = list(self.classes)
-        domains = make_sources(rows, members, sources, classes, self._preprocess, seed)
+                labels.check_domain(members[name], name, is_target=False)
+        domains = make_sources(rows, labels, members, sources, self._preprocess, seed)
 
         def make_target() -> Domain:
             index = torch.arange(len(members[target]))
-            labels = encode(facts, members[target], classes)
-            return Domain(target, rows.inputs(members[target]), labels, index[:0], index)
+            encoded = labels.encode(members[target])
+            return Domain(target, rows.inputs(members[target]), encoded, index[:0], index)
 
         return domains, make_target

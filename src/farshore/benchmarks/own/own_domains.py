@@ -1,7 +1,5 @@
 """The division of users' own rows into domains, named in the data or constructed."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -13,6 +11,7 @@ from ...data.domain import Domain
 from ...data.splits import divide_rows, split_seed
 from ...data.tables.cells import as_texts, is_number, parse_numbers
 from ...errors import FarshoreError, unknown
+from ...tasks.labels import Labels
 from ..options import FittedTo
 from .boundaries import By, construct, join_small
 from .own_rows import OwnRows, TableRows
@@ -24,9 +23,9 @@ LAST_SHARE = 0.2
 
 def make_sources(
     rows: OwnRows,
+    labels: Labels,
     members: dict[str, np.ndarray],
     sources: Sequence[str],
-    classes: list[str],
     preprocess: FittedTo | None,
     seed: int,
 ) -> list[Domain]:
@@ -43,6 +42,7 @@ def make_sources(
             name, len(own), seed=split_seed(seed, name), times=times, groups=groups, sides=sides
         )
     training = {name: members[name][splits[name][0].numpy()] for name in sources}
+    labels.learn(training[sources[0]], np.concatenate(list(training.values())))
     if preprocess == "all-sources" and isinstance(rows, TableRows):
         rows.learn(np.concatenate(list(training.values())))
         rows.notes.append("preprocessing was learned on all sources at once: not continual")
@@ -50,15 +50,8 @@ def make_sources(
     weights = _row_weights(facts, members, sources)
     for name in sources:
         rows.learn(training[name])
-        domains.append(
-            Domain(
-                name,
-                rows.inputs(members[name]),
-                encode(facts, members[name], classes),
-                *splits[name],
-                weights[name],
-            )
-        )
+        made = rows.inputs(members[name]), labels.encode(members[name])
+        domains.append(Domain(name, *made, *splits[name], weights[name]))
     return domains
 
 
@@ -80,25 +73,11 @@ def _row_weights(
     return {name: torch.from_numpy(every[members[name]]) for name in sources}
 
 
-def encode(facts: pd.DataFrame, members: np.ndarray, classes: list[str]) -> Tensor:
-    """Return the labels of these rows as class numbers; one more stands for all other classes."""
-    numbers = {label: number for number, label in enumerate(classes)}
-    return torch.tensor(
-        [numbers.get(label, len(classes)) for label in facts["label"].iloc[members]],
-        dtype=torch.long,
-    )
-
-
 def in_order(facts: pd.DataFrame) -> list[str]:
     """Return domain names by their first time, or by first appearance."""
     if "time" in facts:
-        return [
-            str(name)
-            for name in facts.groupby("domain", sort=False)["time"]
-            .min()
-            .sort_values(kind="stable")
-            .index
-        ]
+        first = facts.groupby("domain", sort=False)["time"].min()
+        return [str(name) for name in first.sort_values(kind="stable").index]
     return [str(name) for name in facts["domain"].unique()]
 
 
@@ -116,9 +95,8 @@ def construct_domains(
     stream = np.flatnonzero(~in_target)
     times = facts["time"].to_numpy()[stream] if "time" in facts else None
     if len(stream) < 2:
-        raise FarshoreError(
-            f"--target {target} leaves {len(stream)} rows to learn from: choose another target"
-        )
+        why = f"--target {target} leaves {len(stream)} rows to learn from: choose another target"
+        raise FarshoreError(why)
     rows.plan(stream, np.arange(len(facts)))
     constructed = join_small(
         construct(rows.described(stream), by, count=count, times=times, seed=seed),
@@ -152,9 +130,8 @@ def _select_target(rows: OwnRows, target: str | None) -> tuple[np.ndarray, str]:
     if is_number(value):
         in_target |= parse_numbers(texts) == float(value)
     if not in_target.any():
-        raise FarshoreError(
-            f"--target {target}: no row has {value!r} in column {column!r}: check the value"
-        )
+        why = f"--target {target}: no row has {value!r} in column {column!r}: check the value"
+        raise FarshoreError(why)
     if isinstance(rows, TableRows) and column in inputs:
         # It is constant in the target, so as an input it would identify the target.
         rows.table = inputs.drop(columns=column)

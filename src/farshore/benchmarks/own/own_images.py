@@ -1,18 +1,19 @@
 """Users' own images as a benchmark: what a folder, a table of paths and a data set share."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Any, ClassVar, Literal
 
+import numpy as np
 import pandas as pd
 from pydantic import BaseModel, Field
 
 from ...data.downloads.weights import usual_image_network
 from ...data.images.image_folder import ImageSource, broken_notes, find_broken
+from ...data.tables.cells import parse_numbers
+from ...data.tables.columns import is_quantity
 from ...errors import FarshoreError
 from ...networks.build import settle_network
 from .own import OwnBenchmark
@@ -95,7 +96,7 @@ class OwnImages(OwnBenchmark):
     def read(self) -> ImageRows:
         """List the images; they are decoded once it is known which domain is the first."""
         facts, sources, names, notes = self._listed()
-        notes = [*notes, *spelling_notes(facts), *absent_notes(facts)]
+        notes = [*notes, *class_notes(facts)]
         size, interpolation = self.options.size, self.options.interpolation
         return ImageRows(
             facts,
@@ -121,12 +122,17 @@ class OwnImages(OwnBenchmark):
         kept = [row for row, name in enumerate(names) if name not in broken]
         if not kept:
             raise FarshoreError(f"{self.title}: none of {len(names)} images can be read")
-        return (
-            facts.iloc[kept].reset_index(drop=True),
-            [sources[row] for row in kept],
-            [names[row] for row in kept],
-            [*notes, *broken_notes(broken, len(names))],
-        )
+        notes = [*notes, *broken_notes(broken, len(names))]
+        facts = facts.iloc[kept].reset_index(drop=True)
+        return facts, [sources[row] for row in kept], [names[row] for row in kept], notes
+
+
+def class_notes(facts: pd.DataFrame) -> list[str]:
+    """What is odd about the names of classes; nothing about numbers that look like a quantity."""
+    numbers = parse_numbers(facts["label"].dropna().to_numpy(dtype=object))
+    if np.isfinite(numbers).all() and is_quantity(numbers, len(numbers)):
+        return []
+    return [*spelling_notes(facts), *absent_notes(facts)]
 
 
 def spelling_notes(facts: pd.DataFrame) -> list[str]:
@@ -136,14 +142,10 @@ def spelling_notes(facts: pd.DataFrame) -> list[str]:
         letters = unicodedata.normalize("NFKD", label).casefold()
         by_letters.setdefault(re.sub(r"[\W_]+", "", letters) or letters, []).append(label)
     counts = facts["label"].value_counts()
-    return [
-        "warning: "
-        + " and ".join(f"{name!r} ({counts[name]} images)" for name in names)
-        + " count as different classes, and their names differ only in spelling: rename one if "
-        "they are the same"
-        for names in by_letters.values()
-        if len(names) > 1
-    ]
+    alike = [names for names in by_letters.values() if len(names) > 1]
+    shown = [" and ".join(f"{name!r} ({counts[name]} images)" for name in of) for of in alike]
+    why = "count as different classes, and their names differ only in spelling"
+    return [f"warning: {names} {why}: rename one if they are the same" for names in shown]
 
 
 def absent_notes(facts: pd.DataFrame) -> list[str]:

@@ -1,11 +1,10 @@
 """The rows of users' own data, and how they become inputs."""
 
-from __future__ import annotations
-
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -13,6 +12,8 @@ import torch
 from torch import Tensor
 
 from ...data.domain import Array
+from ...data.downloads.hf_models import PREFIX
+from ...data.feature_files import FeatureCache
 from ...data.images.image_folder import ImagePreprocessing, ImageSource, read_images
 from ...data.tables.canonical import typed
 from ...data.tables.columns import column_notes, plan_columns
@@ -32,6 +33,11 @@ class OwnRows(ABC):
 
     facts: pd.DataFrame
     notes: list[str]
+
+    @property
+    def profile(self) -> str | None:
+        """The settings profile that suits the inputs; None if that of the benchmark does."""
+        return None
 
     @property
     @abstractmethod
@@ -71,10 +77,11 @@ class OwnRows(ABC):
 
 @dataclass
 class TableRows(OwnRows):
-    """Rows of a table. `categories` are the columns that the user declared as text."""
+    """Rows of a table. `categories` and `texts` are the columns that the user declared as such."""
 
     table: pd.DataFrame
     categories: tuple[str, ...] = ()
+    texts: tuple[str, ...] = ()
     time_format: str | None = None
     columns: TablePreprocessing | None = None
     column_notes: list[str] = field(default_factory=list)
@@ -85,15 +92,23 @@ class TableRows(OwnRows):
         assert self.columns is not None
         return self.columns
 
+    @property
+    def profile(self) -> str | None:
+        """That of texts, if there are any."""
+        return self.preprocessing.profile
+
     def plan(self, deciding: np.ndarray, used: np.ndarray) -> None:
         """Decide which columns are numbers or dates; refuse other text in them elsewhere."""
-        categories = [column for column in self.categories if column in self.table]
+        categories, texts = (
+            [column for column in declared if column in self.table or column.startswith(PREFIX)]
+            for declared in (self.categories, self.texts)
+        )
         first = self.table.iloc[deciding]
-        plan = plan_columns(first, list(self.table.columns), categories, self.time_format)
+        plan = plan_columns(first, list(self.table.columns), categories, self.time_format, texts)
         plan.check(
             self.table.iloc[used],
             "the column is numeric, because the first domain has no text in it; fix the value, or "
-            "declare the column as text (--categories {column})",
+            "declare the column as one of categories (--categories {column})",
         )
         self.columns, self.column_notes = plan, column_notes(first, plan)
 
@@ -103,11 +118,11 @@ class TableRows(OwnRows):
 
     def inputs(self, rows: np.ndarray) -> Tensor:
         """Return the features of these rows."""
-        return self.preprocessing.transform(self.table.iloc[rows])
+        return self.preprocessing.transform(self.table.iloc[rows], FeatureCache())
 
     def learn(self, rows: np.ndarray) -> None:
         """Fit the columns that are not fitted yet to these rows."""
-        self.preprocessing.learn(self.table.iloc[rows])
+        self.preprocessing.learn(self.table.iloc[rows], FeatureCache())
 
     def described(self, rows: np.ndarray) -> Tensor:
         """Return features scaled on all these rows, because there is no first domain yet."""
@@ -118,7 +133,7 @@ class TableRows(OwnRows):
     def keys(self) -> np.ndarray:
         """Return a hash of the cells of each row."""
         cells = {
-            column: typed(values, column in self.categories, self.time_format)
+            column: typed(values, column in (*self.categories, *self.texts), self.time_format)
             for column, values in self.table.items()
         }
         return pd.util.hash_pandas_object(pd.DataFrame(cells), index=False).to_numpy()
@@ -162,14 +177,8 @@ class ImageRows(OwnRows):
         order = hashlib.sha256("\0".join(self.names).encode()).hexdigest()
         key = (self.contents, order, self.size, self.interpolation, self.channels, deciding)
         if key not in _DECODED:
-            read = read_images(
-                self.sources,
-                self.size,
-                self.channels,
-                deciding=deciding,
-                interpolation=self.interpolation,
-                names=self.names,
-            )
+            form = partial(read_images, interpolation=self.interpolation, names=self.names)
+            read = form(self.sources, self.size, self.channels, deciding=deciding)
             _DECODED.clear()
             _DECODED[key] = read
         return _DECODED[key]
@@ -203,10 +212,8 @@ class ImageRows(OwnRows):
     def keys(self) -> np.ndarray:
         """Return a hash of the pixels of each image."""
         assert self.images is not None
-        digests = (
-            hashlib.blake2b(np.ascontiguousarray(image).tobytes(), digest_size=8).digest()
-            for image in self.images
-        )
+        contents = (np.ascontiguousarray(image).tobytes() for image in self.images)
+        digests = (hashlib.blake2b(each, digest_size=8).digest() for each in contents)
         return np.array([int.from_bytes(digest, "big") for digest in digests], dtype=np.uint64)
 
     def rearrange(self, order: np.ndarray) -> None:

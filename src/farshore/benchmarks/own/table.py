@@ -1,19 +1,18 @@
 """table: a user's own table, with one column for the domain and one for the class."""
 
-from __future__ import annotations
-
 import hashlib
 from functools import lru_cache
 from typing import Any, ClassVar
 
-import numpy as np
 import pandas as pd
 from pydantic import Field, field_validator
 
 from ...data.downloads.public_files import known_checksum
 from ...data.tables.canonical import canonical, table_digest
-from ...data.tables.columns import check_class_labels, need_texts, need_times, need_weights
+from ...data.tables.columns import PARTS, need_parts, need_texts, need_times, need_weights
 from ...data.tables.read_table import TextForm, read_table
+from ...data.text.columns import divide_names
+from ...data.text.encoder import open_encoder
 from ...errors import FarshoreError, unknown
 from ..options import BenchmarkOptions, FittedTo
 from .own import OwnBenchmark, OwnOptions
@@ -25,9 +24,13 @@ class TableOptions(OwnOptions, TextForm):
 
     path: str = Field(description="a CSV, TSV, Parquet or Feather file; text also with .gz")
     domain: str | None = Field(
-        None, description="column that names the domain, or auto: domains are constructed"
+        None,
+        description="column that names the domain; a part of a date, for example sold:year (or "
+        ":month, :quarter); or auto: domains are constructed",
     )
-    label: str | None = Field(None, description="column with the class")
+    label: str | None = Field(
+        None, description="column with the class or the number; several numbers with commas"
+    )
     drop: tuple[str, ...] = Field((), description="columns that are not inputs")
     time: str | None = Field(
         None, description="time column: orders the domains, and splits never look ahead"
@@ -42,7 +45,12 @@ class TableOptions(OwnOptions, TextForm):
         None, description="column with the weight of each row in training, 0 or more"
     )
     categories: tuple[str, ...] = Field(
-        (), description="input columns to read as text, even if the first domain has only numbers"
+        (), description="input columns to read as categories, even if they are numbers"
+    )
+    text: tuple[str, ...] = Field(
+        (),
+        description="input columns of free text [default: those that are long and differ from row "
+        "to row in the first domain], and hf:NAME if an encoder should read them",
     )
     preprocess: FittedTo = Field(
         "first", description="learn scales on the first domain, or on all-sources (not continual)"
@@ -53,12 +61,16 @@ class TableOptions(OwnOptions, TextForm):
         """How the file is written."""
         return TextForm(separator=self.separator, encoding=self.encoding, decimal=self.decimal)
 
-    @field_validator("drop", "categories", mode="before")
+    @field_validator("drop", "categories", "text", mode="before")
     @classmethod
     def _names_with_commas(cls, value: Any) -> Any:
         if not isinstance(value, str):
             return value
-        return [name.strip() for name in value.split(",") if name.strip()]
+        return _names(value)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 class OwnTable(OwnBenchmark):
@@ -108,14 +120,16 @@ class OwnTable(OwnBenchmark):
         """All rows, without notes."""
         frame, options = self._read(), self.options
         facts = self.read_facts()
-        not_inputs = {options.label, options.domain, options.time, options.group, *options.drop}
-        not_inputs.add(options.weight)
+        not_inputs = {*self.label_names(facts), self.domain_column, options.time, options.group}
+        not_inputs |= {options.weight, *options.drop}
         inputs = frame[[column for column in frame.columns if column not in not_inputs]]
-        return TableRows(facts, [], inputs, options.categories, options.time_format)
+        declared = (options.categories, options.text)
+        return TableRows(facts, [], inputs, *declared, options.time_format)
 
-    def check_labels(self, labels: np.ndarray) -> None:
-        """Refuse labels that look like a quantity or a name."""
-        check_class_labels(labels, str(self.options.label))
+    def label_names(self, facts: pd.DataFrame) -> list[str]:
+        """The column of the label, or several with commas between them."""
+        label = str(self.options.label)
+        return _names(label) if "label 2" in facts else [label]
 
     def _read(self) -> pd.DataFrame:
         if self.path.is_dir():
@@ -130,8 +144,15 @@ class OwnTable(OwnBenchmark):
     def texts(self) -> set[str]:
         """The columns of names: their cells are texts, also if they look like numbers."""
         options = self.options
-        roles = (options.label, options.domain, options.group)
-        return {*filter(None, roles), *options.categories}
+        labels = [options.label, *_names(options.label or "")]
+        roles = (*labels, options.domain, self.domain_column, options.group)
+        return {*filter(None, roles), *options.categories, *options.text}
+
+    @property
+    def domain_column(self) -> str | None:
+        """The column of the domain, without the part of a date that it may be."""
+        column, _, part = (self.options.domain or "").rpartition(":")
+        return column if column and part in PARTS else self.options.domain
 
     def facts_of(self, frame: pd.DataFrame) -> pd.DataFrame:
         """Return the columns of the roles; refuse names of columns that do not exist."""
@@ -146,19 +167,33 @@ class OwnTable(OwnBenchmark):
                 f"--domain is not given: name the column of {self.title} with the domain, one of "
                 f"{', '.join(frame.columns)}, or auto"
             )
-        facts = {"label": need_texts(frame, options.label, "--label")}
-        if options.domain is not None:
+        label = options.label
+        names = [label] if label in frame.columns or "," not in label else _names(label)
+        facts = {
+            f"label {number}" if number > 1 else "label": need_texts(
+                frame, name, "--label", missing=True
+            )
+            for number, name in enumerate(names, start=1)
+        }
+        if options.domain is not None and options.domain in frame.columns:
             facts["domain"] = need_texts(frame, options.domain, "--domain")
+        elif options.domain is not None:
+            column, part = str(self.domain_column), options.domain.rpartition(":")[2]
+            if column == options.domain:
+                need_texts(frame, column, "--domain")  # says which columns there are
+            facts["domain"] = need_parts(frame, column, part, options.time_format)
         if options.time is not None:
             facts["time"] = need_times(frame, options.time, options.time_format)
         if options.group is not None:
             facts["group"] = need_texts(frame, options.group, "--group")
         if options.weight is not None:
             facts["weight"] = need_weights(frame, options.weight)
-        for flag, columns in (("drop", options.drop), ("categories", options.categories)):
-            for column in columns:
+        for flag in ("drop", "categories", "text"):
+            for column in divide_names(getattr(options, flag))[0]:
                 if column not in frame.columns:
                     raise unknown(f"column in --{flag}", column, frame.columns)
+        if encoder := divide_names(options.text)[1]:
+            open_encoder(encoder)  # refused now, not in every run
         return pd.DataFrame(facts)
 
 
@@ -180,10 +215,12 @@ def _table_facts(options: TableOptions, file: str) -> pd.DataFrame:
 def _digest(options: TableOptions, file: str) -> str:
     """The checksum of the cells that count in a file with this checksum."""
     rows = OwnTable(options).rows()
-    inputs = table_digest(rows.table, options.categories, options.time_format)
+    as_texts = {*options.categories, *options.text}
+    inputs = table_digest(rows.table, as_texts, options.time_format)
     return hashlib.sha256(f"{facts_digest(rows.facts)} {inputs}".encode()).hexdigest()
 
 
 def facts_digest(facts: pd.DataFrame) -> str:
     """A checksum of domains, labels, times, groups and weights."""
-    return table_digest(facts, ("label", "domain", "group"))
+    names = [str(column) for column in facts if str(column).startswith("label")]
+    return table_digest(facts, (*names, "domain", "group"))

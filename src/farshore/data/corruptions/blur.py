@@ -1,7 +1,5 @@
 """Blur: gaussian, glass, defocus, motion, zoom. Images are floats in [0, 1], [n, 3, size, size]."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from .draws import Draws

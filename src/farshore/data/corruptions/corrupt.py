@@ -4,8 +4,6 @@ The constants are those of the published CIFAR-10-C (32 pixels) and Tiny-ImageNe
 Results are truncated, not rounded, to bytes, as in the published arrays.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -146,9 +144,8 @@ def corrupt(
     extra: dict[str, Any] = {}
     if corruption == "frost":
         if not photographs:
-            raise FarshoreError(
-                "frost needs its photographs: give photographs=read_photographs(folder, size)"
-            )
+            why = "frost needs its photographs: give photographs=read_photographs(folder, size)"
+            raise FarshoreError(why)
         extra["photographs"] = photographs
     corrupted = np.empty_like(images)
     key = derive(seed, corruption, severity)

@@ -3,8 +3,6 @@
 Images are floats in [0, 1], [n, 3, size, size].
 """
 
-from __future__ import annotations
-
 import io
 from collections.abc import Callable
 
@@ -19,9 +17,8 @@ def brightness(images: np.ndarray, more: float, draws: Draws) -> np.ndarray:
     """V + c in HSV: each channel grows in proportion to V, and black becomes grey."""
     value = images.max(axis=1, keepdims=True)
     bright = np.minimum(value + more, 1.0)
-    brightened: np.ndarray = np.where(
-        value > 0, images * (bright / np.where(value > 0, value, 1.0)), bright
-    )
+    factor = bright / np.where(value > 0, value, 1.0)
+    brightened: np.ndarray = np.where(value > 0, images * factor, bright)
     return brightened
 
 
@@ -53,9 +50,7 @@ def elastic_transform(
     centre, third = size // 2, size // 3
     points = centre + third * np.array([[1.0, 1.0], [1.0, -1.0], [-1.0, -1.0]])
     moved = points + draws.uniform(-jitter, jitter, 3, 2)
-    row, column = np.meshgrid(
-        np.arange(size, dtype=float), np.arange(size, dtype=float), indexing="ij"
-    )
+    row, column = np.meshgrid(*[np.arange(size, dtype=float)] * 2, indexing="ij")
     # The map takes `points` to `moved`; each output pixel is sampled through its inverse. Points
     # are (column, row).
     ones = np.ones((len(images), 3, 1))
@@ -79,12 +74,12 @@ def pixelate(images: np.ndarray, factor: float, draws: Draws) -> np.ndarray:
     """Resize to int(size * c) with a box filter, and back."""
     size = images.shape[-1]
     small = int(size * factor)
-    return _map_images(
-        images,
-        lambda image: image.resize((small, small), Image.Resampling.BOX).resize(
-            (size, size), Image.Resampling.BOX
-        ),
-    )
+
+    def coarser(image: Image.Image) -> Image.Image:
+        box = Image.Resampling.BOX
+        return image.resize((small, small), box).resize((size, size), box)
+
+    return _map_images(images, coarser)
 
 
 def jpeg_compression(images: np.ndarray, quality: int, draws: Draws) -> np.ndarray:

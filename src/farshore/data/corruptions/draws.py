@@ -1,7 +1,5 @@
 """Random numbers per image, so that a corrupted image does not depend on its batch."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -11,10 +9,9 @@ class Draws:
     """One counter-based generator per image, seeded by the corruption and the image's number."""
 
     def __init__(self, seed: int, numbers: Sequence[int] | np.ndarray) -> None:
-        self.rngs = [
-            np.random.Generator(np.random.Philox(key=seed, counter=[0, 0, 0, int(number)]))
-            for number in numbers
-        ]
+        counters = [[0, 0, 0, int(number)] for number in numbers]
+        made = (np.random.Philox(key=seed, counter=counter) for counter in counters)
+        self.rngs = list(map(np.random.Generator, made))
 
     def normal(self, *shape: int) -> np.ndarray:
         """Draw standard normal numbers [n, *shape]."""
@@ -30,10 +27,5 @@ class Draws:
 
     def whole(self, low: int, high: int | np.ndarray, *shape: int) -> np.ndarray:
         """Draw integers from low to high - 1, [n, *shape]; `high` may differ between images."""
-        highs = np.broadcast_to(np.asarray(high), len(self.rngs))
-        return np.stack(
-            [
-                np.asarray(rng.integers(low, top, shape))
-                for rng, top in zip(self.rngs, highs, strict=True)
-            ]
-        )
+        pairs = zip(self.rngs, np.broadcast_to(np.asarray(high), len(self.rngs)), strict=True)
+        return np.stack([np.asarray(rng.integers(low, top, shape)) for rng, top in pairs])

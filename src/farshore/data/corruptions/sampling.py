@@ -5,8 +5,6 @@ matrix product or convolution may add in a different order for a different batch
 bit can decide which byte a pixel is truncated to.
 """
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 
@@ -41,9 +39,8 @@ def interpolate(images: np.ndarray, positions: np.ndarray, axis: int) -> np.ndar
     positions = positions.clip(0, images.shape[axis] - 1)
     low = np.floor(positions).astype(int)
     high = np.minimum(low + 1, images.shape[axis] - 1)
-    share = (positions - low).reshape(
-        [-1 if a == axis % images.ndim else 1 for a in range(images.ndim)]
-    )
+    shape = [-1 if a == axis % images.ndim else 1 for a in range(images.ndim)]
+    share = (positions - low).reshape(shape)
     sampled: np.ndarray = images.take(low, axis) * (1 - share) + images.take(high, axis) * share
     return sampled
 
@@ -76,9 +73,8 @@ def bilinear(
     number = np.arange(len(images))[:, None, None]
 
     def at(r: np.ndarray, c: np.ndarray) -> np.ndarray:
-        return np.moveaxis(
-            images[number, :, _inside(r, height, border), _inside(c, width, border)], -1, 1
-        )
+        taken = images[number, :, _inside(r, height, border), _inside(c, width, border)]
+        return np.moveaxis(taken, -1, 1)
 
     upper = at(row, column) * (1 - right) + at(row, column + 1) * right
     lower = at(row + 1, column) * (1 - right) + at(row + 1, column + 1) * right
@@ -109,10 +105,8 @@ def line_blur(images: np.ndarray, radius: float, sigma: float, degrees: np.ndarr
     row, column = np.arange(height)[None, :, None], np.arange(width)[None, None, :]
     total = np.zeros_like(images)
     for tap, weight in zip(taps, weights, strict=True):
-        down = np.ceil(tap * np.sin(angle) - 0.5).astype(int)
-        right = np.ceil(tap * np.cos(angle) - 0.5).astype(int)
-        moved = images[
-            number, :, (row + down).clip(0, height - 1), (column + right).clip(0, width - 1)
-        ]
+        down = (row + np.ceil(tap * np.sin(angle) - 0.5).astype(int)).clip(0, height - 1)
+        right = (column + np.ceil(tap * np.cos(angle) - 0.5).astype(int)).clip(0, width - 1)
+        moved = images[number, :, down, right]
         total += weight * np.moveaxis(moved, -1, 1)
     return total

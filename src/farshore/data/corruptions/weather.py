@@ -1,7 +1,5 @@
 """Weather: snow, frost, fog, spatter. Images are floats in [0, 1], [n, 3, size, size]."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -40,13 +38,9 @@ def frost(
     which = draws.whole(0, len(photographs))
     tops = draws.whole(0, np.array([photographs[k].shape[1] - size for k in which]))
     lefts = draws.whole(0, np.array([photographs[k].shape[2] - size for k in which]))
-    crops = np.stack(
-        [
-            photographs[k][:, top : top + size, left : left + size]
-            for k, top, left in zip(which, tops, lefts, strict=True)
-        ]
-    )
-    return constants[0] * images + constants[1] * crops
+    corners = zip(which, tops, lefts, strict=True)
+    crops = [photographs[k][:, top : top + size, left : left + size] for k, top, left in corners]
+    return constants[0] * images + constants[1] * np.stack(crops)
 
 
 def scaled(photograph: np.ndarray, factor: float) -> np.ndarray:
@@ -61,12 +55,9 @@ def fog(images: np.ndarray, constants: tuple[float, float], draws: Draws) -> np.
     """Add a plasma map and scale by max / (max + strength), the maximum over the whole image."""
     strength, decay = constants
     top = images.max(axis=(1, 2, 3), keepdims=True)
-    foggy: np.ndarray = (
-        (images + strength * plasma(images.shape[-1], decay, draws)[:, None])
-        * top
-        / (top + strength)
-    )
-    return foggy
+    foggy = images + strength * plasma(images.shape[-1], decay, draws)[:, None]
+    scaled_back: np.ndarray = foggy * top / (top + strength)
+    return scaled_back
 
 
 def plasma(size: int, decay: float, draws: Draws) -> np.ndarray:
@@ -122,9 +113,8 @@ def _water(layer: np.ndarray) -> np.ndarray:
     The wetness is the layer times a relief of the distance to the edges of its drops.
     """
     dry = ~_edges(layer)
-    distance = (
-        ndimage.distance_transform_edt(dry) if not dry.all() else np.full(layer.shape, np.inf)
-    )
+    far = np.full(layer.shape, np.inf)
+    distance = ndimage.distance_transform_edt(dry) if not dry.all() else far
     box = np.full((3, 3), 1 / 9)
     distance = np.round(correlate(np.minimum(distance, 20.0), box))
     relief = correlate(_equalised(distance), np.array([[-2.0, -1, 0], [-1, 0, 1], [0, 1, 2]]))

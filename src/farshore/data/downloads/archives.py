@@ -1,7 +1,5 @@
 """Safe unpacking: nothing outside the folder, no links, no more bytes than expected."""
 
-from __future__ import annotations
-
 import gzip
 import stat
 import tarfile
@@ -53,9 +51,8 @@ def _in_zip(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
             if member.is_dir():
                 continue
             if stat.S_ISLNK(member.external_attr >> 16):
-                raise FarshoreError(
-                    f"{archive} contains a link ({member.filename!r}): such archives are refused"
-                )
+                why = f"{archive} contains a link ({member.filename!r}): such archives are refused"
+                raise FarshoreError(why)
             with file.open(member) as data:
                 yield member.filename, data
 
@@ -78,9 +75,8 @@ def _in_tar(archive: Path) -> Iterator[tuple[str, IO[bytes]]]:
 def _inside(archive: Path, folder: Path, name: str) -> Path:
     relative = PurePosixPath(name.replace("\\", "/"))
     if relative.is_absolute() or ".." in relative.parts or ":" in relative.parts[0]:
-        raise FarshoreError(
-            f"{archive} would write outside its folder ({name!r}): such archives are refused"
-        )
+        why = f"{archive} would write outside its folder ({name!r}): such archives are refused"
+        raise FarshoreError(why)
     return folder / Path(*relative.parts)
 
 
@@ -91,8 +87,7 @@ def _write(data: IO[bytes], path: Path, bytes_left: int, archive: Path) -> int:
         while chunk := data.read(CHUNK):
             bytes_left -= len(chunk)
             if bytes_left < 0:
-                raise FarshoreError(
-                    f"{archive} unpacks to more bytes than expected: it is not the official file"
-                )
+                why = f"{archive} unpacks to more bytes than expected: it is not the official file"
+                raise FarshoreError(why)
             file.write(chunk)
     return bytes_left

@@ -1,7 +1,5 @@
 """The Hugging Face hub: asked only if it can be reached, and never while others' files are read."""
 
-from __future__ import annotations
-
 import logging
 import socket
 import sys

@@ -13,8 +13,6 @@ bytes, which would be addresses in memory. The size of the file, the number of i
 the nesting of arrays are bounded, and memory grows at most with these.
 """
 
-from __future__ import annotations
-
 import gc
 import math
 import mmap
@@ -233,6 +231,10 @@ class Machine:
             raise Refused("a dictionary whose keys are not plain values")
         table.update(zip(items[::2], items[1::2], strict=True))
 
+    def extend(self, items: list[Any]) -> None:
+        """Add items to the topmost list."""
+        self.top(list).extend(items)
+
     def push_tuple(self, count: int) -> None:
         """Replace the topmost objects by a tuple of them."""
         items = [self.pop() for _ in range(count)]
@@ -329,10 +331,6 @@ class Machine:
             raise Refused("a slice of something else than numbers")
         return slice(start, stop, step)
 
-    def empty_bytes(self) -> bytes:
-        """Protocol 2 writes an empty bytes object as a call."""
-        return b""
-
 
 CONSTRUCTORS: dict[str, Callable[..., Any]] = {
     "_reconstruct": Machine.reconstruct,
@@ -341,28 +339,8 @@ CONSTRUCTORS: dict[str, Callable[..., Any]] = {
     "dtype": Machine.element_type,
     "encode": Machine.encode,
     "slice": Machine.make_slice,
-    "bytes": Machine.empty_bytes,
+    "bytes": lambda machine: b"",  # protocol 2 writes an empty bytes object as a call
 }
-
-
-def _set_item(machine: Machine) -> None:
-    value, key = machine.pop(), machine.pop()
-    machine.set_items([key, value])
-
-
-def _append(machine: Machine) -> None:
-    value = machine.pop()
-    machine.top(list).append(value)
-
-
-def _stack_name(machine: Machine) -> None:
-    name, module = machine.pop(), machine.pop()
-    machine.global_name(module, name)
-
-
-def _extend(machine: Machine) -> None:
-    items = machine.pop_mark()
-    machine.top(list).extend(items)
 
 
 # The instructions of protocols 2 to 5 that a table uses, by the names of the disassembler: those
@@ -385,10 +363,10 @@ INSTRUCTIONS: dict[str, Callable[[Machine, Any], None]] = {
     "TUPLE3": lambda machine, _: machine.push_tuple(3),
     "TUPLE": lambda machine, _: machine.stack.append(tuple(machine.pop_mark())),
     "EMPTY_LIST": lambda machine, _: machine.stack.append([]),
-    "APPEND": lambda machine, _: _append(machine),
-    "APPENDS": lambda machine, _: _extend(machine),
+    "APPEND": lambda machine, _: machine.extend([machine.pop()]),
+    "APPENDS": lambda machine, _: machine.extend(machine.pop_mark()),
     "EMPTY_DICT": lambda machine, _: machine.stack.append({}),
-    "SETITEM": lambda machine, _: _set_item(machine),
+    "SETITEM": lambda machine, _: machine.set_items([machine.pop(), machine.pop()][::-1]),
     "SETITEMS": lambda machine, _: machine.set_items(machine.pop_mark()),
     "BINPUT": Machine.put,
     "LONG_BINPUT": Machine.put,
@@ -396,7 +374,7 @@ INSTRUCTIONS: dict[str, Callable[[Machine, Any], None]] = {
     "BINGET": Machine.get,
     "LONG_BINGET": Machine.get,
     "GLOBAL": lambda machine, names: machine.global_name(*names.split(" ", 1)),
-    "STACK_GLOBAL": lambda machine, _: _stack_name(machine),
+    "STACK_GLOBAL": lambda machine, _: machine.global_name(*[machine.pop(), machine.pop()][::-1]),
     "REDUCE": lambda machine, _: machine.call(),
     "NEWOBJ": lambda machine, _: machine.call(),
     "BUILD": lambda machine, _: machine.build(),
@@ -407,11 +385,15 @@ def read_inert(source: Path | bytes) -> dict[str, np.ndarray]:
     """Return the columns of a pickled table by name."""
     try:
         with _contents(source) as data, _no_collection():
-            return _find_table(Machine(data).run())
+            tables = map(_blocks, _records(Machine(data).run()))
+            found = next((columns for columns in tables if columns is not None), None)
     except (ValueError, TypeError, IndexError, KeyError, OverflowError) as error:
         raise FarshoreError(f"the pickle cannot be read as a table: {error}") from None
     except OSError as error:
         raise FarshoreError(f"{source!s} cannot be read: {error.strerror or error}") from None
+    if found is None:
+        raise FarshoreError("the pickle does not contain a pandas table")
+    return found
 
 
 @contextmanager
@@ -437,14 +419,6 @@ def _no_collection() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
-
-
-def _find_table(root: Any) -> dict[str, np.ndarray]:
-    for record in _records(root):
-        columns = _blocks(record)
-        if columns is not None:
-            return columns
-    raise FarshoreError("the pickle does not contain a pandas table")
 
 
 def _records(root: Any) -> Iterator[Record]:

@@ -5,8 +5,6 @@ end: a build that is killed or fills the disk leaves nothing that looks complete
 the manifest and map the arrays, which takes milliseconds.
 """
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import json
@@ -58,18 +56,14 @@ class Prepared:
     def read(self, name: str) -> tuple[np.ndarray, Tensor]:
         """Return the memory-mapped inputs of a domain, and its labels."""
         number = list(self.domains).index(name)
-        inputs = np.load(
-            self.folder / f"{number:02d}-inputs.npy", mmap_mode="r", allow_pickle=False
-        )
-        labels = np.load(self.folder / f"{number:02d}-labels.npy", allow_pickle=False)
-        return inputs, torch.from_numpy(labels).long()
+        files = (self.folder / f"{number:02d}-{kind}.npy" for kind in ("inputs", "labels"))
+        inputs, labels = (np.load(file, mmap_mode="r", allow_pickle=False) for file in files)
+        return inputs, torch.from_numpy(np.array(labels)).long()
 
     def verify(self) -> bool:
         """Whether every array still has the checksum in the manifest."""
-        return all(
-            checksum(self.folder / name) == facts["sha256"]
-            for name, facts in self.manifest["files"].items()
-        )
+        files = self.manifest["files"].items()
+        return all(checksum(self.folder / name) == facts["sha256"] for name, facts in files)
 
 
 def find(folder: Path, settings: Mapping[str, Any]) -> Prepared | None:
@@ -78,10 +72,8 @@ def find(folder: Path, settings: Mapping[str, Any]) -> Prepared | None:
         manifest = json.loads((folder / MANIFEST).read_bytes())
         expected = {"format": FORMAT, "version": VERSION, "settings": dict(settings)}
         same = all(manifest[name] == value for name, value in expected.items())
-        complete = all(
-            (folder / name).stat().st_size == facts["bytes"]
-            for name, facts in manifest["files"].items()
-        )
+        sizes = {folder / name: facts["bytes"] for name, facts in manifest["files"].items()}
+        complete = all(file.stat().st_size == size for file, size in sizes.items())
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None
     return Prepared(folder, manifest) if same and complete else None
@@ -94,17 +86,14 @@ def build(
     about: Mapping[str, Any] | None = None,
 ) -> Prepared:
     """Write each domain, then rename the set; `about` is read last, it may be filled meanwhile."""
-    building = (
-        folder.parent
-        / f".building-{folder.name}-{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
-    )
+    own = f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}"
+    building = folder.parent / f".building-{folder.name}-{own}"
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         _remove_stale_builds(folder)
         building.mkdir()
-        manifest = _write_arrays(building, settings, domains) | (
-            {"about": dict(about)} if about else {}
-        )
+        manifest = _write_arrays(building, settings, domains)
+        manifest |= {"about": dict(about)} if about else {}
         with open(building / MANIFEST, "wb") as file:
             file.write(json.dumps(manifest, indent=1).encode())
             _flush_to_disk(file)
@@ -138,22 +127,11 @@ def _write_arrays(
                 _flush_to_disk(raw)
             files[path.name] = {"sha256": hashed.digest.hexdigest(), "bytes": hashed.bytes}
         classes, counts = np.unique(labels, return_counts=True)
-        domain_facts.append(
-            {
-                "name": name,
-                "rows": len(labels),
-                "shape": list(inputs.shape[1:]),
-                "dtype": str(inputs.dtype),
-                "classes": {str(int(c)): int(n) for c, n in zip(classes, counts, strict=True)},
-            }
-        )
-    return {
-        "format": FORMAT,
-        "version": VERSION,
-        "settings": dict(settings),
-        "domains": domain_facts,
-        "files": files,
-    }
+        of_class = {str(int(c)): int(n) for c, n in zip(classes, counts, strict=True)}
+        form = {"shape": list(inputs.shape[1:]), "dtype": str(inputs.dtype)}
+        domain_facts.append({"name": name, "rows": len(labels), **form, "classes": of_class})
+    head = {"format": FORMAT, "version": VERSION, "settings": dict(settings)}
+    return {**head, "domains": domain_facts, "files": files}
 
 
 def _move_into_place(building: Path, folder: Path, settings: Mapping[str, Any]) -> None:

@@ -4,8 +4,6 @@ A file that is already in its folder is used if its checksum is the published on
 is downloaded; if that fails, the error names the file, its size and the folder to put it in.
 """
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os
@@ -128,9 +126,8 @@ def fetch(
         except (OSError, ValueError) as error:
             missing = ", ".join(f"{item.name} ({item.size})" for item in absent(files, folder))
             failed = f"could not download {file.name} from {file.urls[-1]} ({_reason(error)})"
-            raise FarshoreError(
-                f"{failed}: put {missing} into {folder} and type `{again}` again"
-            ) from None
+            why = f"{failed}: put {missing} into {folder} and type `{again}` again"
+            raise FarshoreError(why) from None
     return [check(file, folder) for file in files]
 
 
@@ -143,16 +140,9 @@ def _download(file: PublicFile, folder: Path, bar: Bar | None) -> None:
     for number, url in enumerate(file.urls):
         progress = bar(file.name) if bar is not None else None
         try:
-            download = pooch.HTTPDownloader(
-                progressbar=progress if progress is not None else False, timeout=TIMEOUT_SECONDS
-            )
-            pooch.retrieve(
-                url,
-                known_hash=f"sha256:{file.sha256}",
-                fname=file.name,
-                path=folder,
-                downloader=download,
-            )
+            by = pooch.HTTPDownloader(progressbar=progress or False, timeout=TIMEOUT_SECONDS)
+            known, name = f"sha256:{file.sha256}", file.name
+            pooch.retrieve(url, known_hash=known, fname=name, path=folder, downloader=by)
             return
         except (OSError, ValueError):
             if number == len(file.urls) - 1:
@@ -164,8 +154,6 @@ def _reason(error: Exception) -> str:
     if isinstance(error, ValueError):
         return "the downloaded file has the wrong checksum"
     code = getattr(getattr(error, "response", None), "status_code", None)
-    return (
-        f"the server answered {code}"
-        if code is not None
-        else getattr(error, "strerror", None) or type(error).__name__
-    )
+    if code is not None:
+        return f"the server answered {code}"
+    return getattr(error, "strerror", None) or type(error).__name__

@@ -1,7 +1,5 @@
 """Pretrained weights: finding them, reading them safely, and describing them in results."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import torch
@@ -41,9 +39,8 @@ def find_weights(weights: str) -> Path | None:
     for path in (Path(weights).expanduser(), folder / weights):
         if path.is_file():
             return path
-    raise FarshoreError(
-        f"--weights {weights!r} is not a file: give a .pth or .safetensors file, imagenet or none"
-    )
+    why = f"--weights {weights!r} is not a file: give a .pth or .safetensors file, imagenet or none"
+    raise FarshoreError(why)
 
 
 def weights_note(network: str, weights: str) -> str:

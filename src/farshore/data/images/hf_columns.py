@@ -1,7 +1,5 @@
 """Data sets of the Hugging Face `datasets` library: their columns as images, labels and texts."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -46,7 +44,9 @@ def load_hf_dataset(path: str, subset: str | None, split: str) -> Any:
         if (folder / "dataset_info.json").is_file() or (folder / "dataset_dict.json").is_file():
             loaded = datasets.load_from_disk(str(folder))
         else:
-            _check_local(folder)
+            found = [name for name in DESCRIPTIONS if (folder / name).is_file()]
+            if found and is_inert():  # while others' files are read
+                raise FarshoreError(f"its {found[0]} may name addresses, which are not asked here")
             with hub():
                 loaded = datasets.load_dataset(path, subset, split=split)
     except Exception as error:  # the library raises many types
@@ -60,13 +60,6 @@ def load_hf_dataset(path: str, subset: str | None, split: str) -> Any:
             raise unknown(f"split of {path}", split, list(loaded))
         loaded = loaded[split]
     return loaded
-
-
-def _check_local(folder: Path) -> None:
-    """Refuse a folder whose description may name addresses, while others' files are read."""
-    described = [name for name in DESCRIPTIONS if (folder / name).is_file()]
-    if described and is_inert():
-        raise FarshoreError(f"its {described[0]} may name addresses, which are not asked here")
 
 
 def image_column(dataset: Any, name: str | None) -> str:

@@ -1,7 +1,5 @@
 """Read a folder of images, `domain/class/file` or `class/file`, into one uint8 array."""
 
-from __future__ import annotations
-
 import io
 import os
 import unicodedata
@@ -63,15 +61,10 @@ class ImagePreprocessing:
 
     def state_dict(self) -> dict[str, Any]:
         """Return the complete state as plain values."""
-        return {
-            "kind": self.kind,
-            "size": self.size,
-            "channels": self.channels,
-            "interpolation": self.interpolation,
-        }
+        return {"kind": self.kind, **vars(self)}
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> ImagePreprocessing:
+    def from_state(cls, state: Mapping[str, Any]) -> "ImagePreprocessing":
         """Restore the preprocessing from `state_dict`."""
         if state["interpolation"] not in RESAMPLING:
             raise FormError(f"preprocessing.interpolation is {state['interpolation']!r}")
@@ -84,11 +77,8 @@ def list_images(folder: Path) -> tuple[pd.DataFrame, list[str]]:
     images = [path for path in files if path.suffix.lower() in SUFFIXES]
     depths = {len(path.relative_to(folder).parts) for path in images}
     if depths not in ({2}, {3}):
-        contents = (
-            "no image file"
-            if not images
-            else f"images {' and '.join(f'{depth - 1} folders' for depth in sorted(depths))} deep"
-        )
+        folders = " and ".join(f"{depth - 1} folders" for depth in sorted(depths))
+        contents = f"images {folders} deep" if images else "no image file"
         raise FarshoreError(
             f"{folder} contains {contents}: the layout must be domain/class/file (or class/file "
             "with --domain auto)"

@@ -1,7 +1,5 @@
 """Rotate batches of images, uint8 [n, channels, height, width], by bilinear resampling."""
 
-from __future__ import annotations
-
 import math
 
 import torch
@@ -24,12 +22,8 @@ def rotate(images: Tensor, degrees: float, *, batch: int = 4096) -> Tensor:
     grid = torch.stack([2 * from_column / width, 2 * from_row / height], dim=-1).float()
     parts = []
     for part in images.split(batch):
-        rotated = torch.nn.functional.grid_sample(
-            part.float(),
-            grid.expand(len(part), -1, -1, -1),
-            mode="bilinear",
-            padding_mode="zeros",
-            align_corners=False,
-        )
+        # Bilinear, with zeros around, by default.
+        grids = grid.expand(len(part), -1, -1, -1)
+        rotated = torch.nn.functional.grid_sample(part.float(), grids, align_corners=False)
         parts.append(rotated.round().clamp(0, 255).to(torch.uint8))
     return torch.cat(parts)

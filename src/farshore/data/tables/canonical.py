@@ -5,8 +5,6 @@ target, and a text file does not say how. So the storage counts for nothing: a c
 texts, and each cell is converted by itself.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Collection

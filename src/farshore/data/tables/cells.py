@@ -4,8 +4,6 @@ How a cell is read never depends on other rows. A change in one row, for example
 therefore cannot change how another row is read.
 """
 
-from __future__ import annotations
-
 import datetime
 import decimal
 import math
@@ -152,6 +150,5 @@ def _text(cell: Any, column: object) -> str | None:
             return None
         whole = math.isfinite(value) and value.is_integer() and abs(value) < _LARGEST_WHOLE
         return str(int(value)) if whole else repr(value)
-    raise FarshoreError(
-        f"column {column!r} contains {type(cell).__name__} values: leave it out (--drop {column})"
-    )
+    why = f"column {column!r} contains {type(cell).__name__} values: leave it out (--drop {column})"
+    raise FarshoreError(why)

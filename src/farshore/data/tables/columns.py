@@ -1,15 +1,14 @@
-"""The roles and types of a table's columns: what is a class, a time, a number or a category."""
-
-from __future__ import annotations
+"""The roles and types of a table's columns: a class, a time, a number, a category or a text."""
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 
 from ...errors import FarshoreError, unknown
+from ..text.columns import TextColumns, divide_names, is_text
 from .cells import as_numbers, as_texts, is_missing_number, is_number, parse_numbers
 from .convert import MOST_FRACTIONS
 from .dates import ISO, date_form, parse, part_names, seconds
@@ -21,13 +20,17 @@ MEANT_AS_NUMBERS = 0.9
 MOST_CATEGORIES = 100
 MOST_CLASSES = 100
 MOST_CODES = 20  # more distinct integers than this are taken for a quantity, unless all are common
-# Words of this many characters or more, nearly all different, are free text.
-FREE_TEXT = 20
 FEWEST_ROWS = 10  # fewer rows say nothing about a column
 _ID_NAME = re.compile(
     r"(.*[ _.-])?(id|ids|uid|uuid|guid|identifier|index|idx|row|nr|no|number|key|code|mrn)"
-    r"|.*[a-z](Id|ID)",
+    r"|.*[a-z](Id|ID)"
 )
+# The parts of a date that can be a domain.
+PARTS: dict[str, Callable[[pd.Timestamp], str]] = {
+    "year": lambda date: f"{date.year}",
+    "quarter": lambda date: f"{date.year}-Q{date.quarter}",
+    "month": lambda date: f"{date.year}-{date.month:02}",
+}
 _KNOWN_FORMATS = tuple(
     date + time
     for date in ("%d/%m/%Y", "%m/%d/%Y", "%d.%m.%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%d %b %Y")
@@ -35,14 +38,19 @@ _KNOWN_FORMATS = tuple(
 )
 
 
-def need_texts(frame: pd.DataFrame, column: str, option: str) -> np.ndarray:
-    """Return the column that an option names as text; refuse missing and infinite values."""
+def need_texts(
+    frame: pd.DataFrame, column: str, option: str, *, missing: bool = False
+) -> np.ndarray:
+    """Return the column that an option names as text, None for a value that may be `missing`.
+
+    Infinite values are refused.
+    """
     texts = as_texts(_need(frame, column, option))
-    missing = np.flatnonzero(pd.isna(texts))
-    if len(missing):
+    absent = np.flatnonzero(pd.isna(texts))
+    if len(absent) and not missing:
         raise FarshoreError(
-            f"{option} {column}: {len(missing)} rows have no value there, the first is row "
-            f"{frame.index[missing[0]]}: fill or drop them"
+            f"{option} {column}: {len(absent)} rows have no value there, the first is row "
+            f"{frame.index[absent[0]]}: fill or drop them"
         )
     if pd.api.types.is_numeric_dtype(frame[column]):
         infinite = np.flatnonzero(np.isin(texts, ["inf", "-inf"]))
@@ -84,6 +92,17 @@ def need_times(
     return times
 
 
+def need_parts(frame: pd.DataFrame, column: str, part: str, time_format: str | None) -> np.ndarray:
+    """Return a part of the dates of a column as texts that sort by time: 2026, 2026-11, 2026-Q4."""
+    if column in frame.columns and all(map(is_number, need_texts(frame, column, "--domain"))):
+        raise FarshoreError(
+            f"--domain {column}:{part} needs a column of dates, and {column} has numbers: name the "
+            "column itself"
+        )
+    found = pd.to_datetime(need_times(frame, column, time_format, "--domain"), unit="s")
+    return np.array([PARTS[part](each) for each in found], dtype=object)
+
+
 def need_weights(frame: pd.DataFrame, column: str) -> np.ndarray:
     """Return the weights of all rows: numbers of 0 or more, none missing."""
     weights = as_numbers(_need(frame, column, "--weight"), "a weight must be a number, 0 or more")
@@ -109,9 +128,8 @@ def _as_seconds(values: pd.Series, form: str, texts: np.ndarray, column: str) ->
     start = f"--time {column}, row {row}: {texts[row]!r}"
     if form != ISO:
         raise FarshoreError(f"{start} does not have the form {form}: fix or drop that row")
-    fitting = [
-        candidate for candidate in _KNOWN_FORMATS if parse(_series(texts), candidate).notna().all()
-    ]
+    cells = _series(texts)
+    fitting = [form for form in _KNOWN_FORMATS if parse(cells, form).notna().all()]
     if fitting:
         raise FarshoreError(
             f"{start} is neither a number nor an ISO date (2026-11-15): say how dates are "
@@ -156,14 +174,11 @@ def check_class_labels(labels: np.ndarray, column: str) -> None:
     if all(map(is_number, distinct)):
         numbers = parse_numbers(np.array(distinct, dtype=object))
         count = len(np.unique(numbers))
-        fractional = bool((numbers != np.round(numbers)).any())
-        if (fractional and count > MOST_FRACTIONS) or (
-            count > MOST_CODES and count > len(labels) / 50
-        ):
+        if is_quantity(numbers, len(labels)):
             raise FarshoreError(
                 f"--label {column} has {count} different numbers, which looks like a quantity: "
-                "farshore only classifies; divide it into "
-                "classes first, for example low and high, or write codes as text, for example c17"
+                "say that it is a number (--task regression), or if these are codes of classes, "
+                "write them as text, for example c17"
             )
         written: dict[float, str] = {}
         for number, text in zip(numbers.tolist(), distinct, strict=True):
@@ -180,22 +195,47 @@ def check_class_labels(labels: np.ndarray, column: str) -> None:
         )
 
 
+def is_quantity(numbers: np.ndarray, rows: int) -> bool:
+    """Whether so many rows with these different numbers have a quantity, not the codes of classes.
+
+    Fractions are one if there are more than MOST_FRACTIONS, or in most rows another; whole numbers
+    if there are more than MOST_CODES, unless each is common and hardly any between them is unused.
+    """
+    distinct = np.unique(numbers)
+    count = len(distinct)
+    if (distinct != np.round(distinct)).any():
+        return count > MOST_FRACTIONS or (count > 2 and count > rows / 2)
+    dense = distinct[-1] - distinct[0] < 2 * count if count else True
+    return count > MOST_CODES and not (dense and count <= rows / 50)
+
+
 def plan_columns(
     frame: pd.DataFrame,
     columns: Sequence[str],
     categories: Collection[str] = (),
     time_format: str | None = None,
+    texts: Collection[str] = (),
 ) -> TablePreprocessing:
-    """Decide which columns are numbers, categories and dates, by these rows alone.
+    """Decide which columns are numbers, categories, dates and texts, by these rows alone.
 
-    `categories` are columns declared as such. A few texts in a column of numbers are refused, with
-    their row. Dates are ISO dates, or have the `time_format`.
+    `categories` and `texts` are columns declared as such; `texts` may name an encoder. A few texts
+    in a column of numbers are refused, with their row. Dates are ISO dates, or have the
+    `time_format`.
     """
-    for column in categories:
-        if column not in columns:
-            raise unknown("column in --categories", column, columns)
+    texts, encoder = divide_names(texts)
+    for flag, declared in (("categories", categories), ("text", texts)):
+        for column in declared:
+            if column not in columns:
+                raise unknown(f"column in --{flag}", column, columns)
+    both = [column for column in texts if column in categories]
+    if both:
+        raise FarshoreError(
+            f"column {both[0]!r} is in --text and in --categories: a text is divided into words, a "
+            "category is one of a few values; name it in one of the two"
+        )
     numbers: list[str] = []
-    texts: dict[str, None] = {}
+    named: dict[str, None] = {}
+    read: list[str] = []
     dates: dict[str, str] = {}
     for column in columns:
         if column.startswith(UNNAMED):
@@ -203,20 +243,30 @@ def plan_columns(
                 f"column {column!r} has no name in the file (perhaps it contains row numbers): "
                 f"leave it out (--drop {column!r}), or name it in the header"
             )
-        form = None if column in categories else _date_form(frame[column], time_format)
+        is_declared = column in categories or column in texts
+        form = None if is_declared else _date_form(frame[column], time_format)
         if form is not None:
             dates[column] = form
             numbers += part_names(column)
-        elif column in categories or not _is_number(frame[column], column):
-            texts[column] = None
-        else:
+        elif not is_declared and _is_number(frame[column], column):
             numbers.append(column)
-    if not numbers and not texts:
+        elif column in texts or (not is_declared and _is_text(frame[column], column)):
+            read.append(column)
+        else:
+            named[column] = None
+    if not numbers and not named and not read:
         raise FarshoreError(
             "no column is left to learn from: domain, label, time, group and dropped columns are "
             "not inputs"
         )
-    return TablePreprocessing(numbers, texts, most=MOST_CATEGORIES, columns=columns, dates=dates)
+    return TablePreprocessing(
+        numbers,
+        named,
+        most=MOST_CATEGORIES,
+        columns=columns,
+        dates=dates,
+        texts=TextColumns.new(read, encoder),
+    )
 
 
 def column_notes(frame: pd.DataFrame, plan: TablePreprocessing) -> list[str]:
@@ -228,6 +278,11 @@ def column_notes(frame: pd.DataFrame, plan: TablePreprocessing) -> list[str]:
         if column not in constant and column not in plan.dates and _is_identifier(frame, column)
     ]
     notes = []
+    if plan.texts is not None:
+        notes.append(
+            f"text: {listed(map(repr, plan.texts.columns))}, read as {plan.texts.features.title} "
+            "(--text names the columns of text, --drop leaves one out)"
+        )
     if identifiers:
         notes.append(
             f"note: every row has another value in {listed(map(repr, identifiers))}: if that is an "
@@ -315,7 +370,6 @@ def _is_number(values: pd.Series, column: str) -> bool:
             f"dates (2026-11-15): say how they are written (--time-format {written!r}, or another "
             f"order), or leave the column out (--drop {column})"
         )
-    _check_categories(texts[present], distinct, column)
     return False
 
 
@@ -326,18 +380,17 @@ def _share_of_decimal_commas(texts: np.ndarray) -> float:
     return share if any("," in text for text in texts) else 0.0
 
 
-def _check_categories(texts: np.ndarray, distinct: set[str], column: str) -> None:
-    """Refuse free text, and more different texts than a category can have."""
-    lengths = [len(text) for text in distinct]
-    nearly_all = len(texts) >= FEWEST_ROWS and len(distinct) >= MEANT_AS_NUMBERS * len(texts)
-    if nearly_all and sum(lengths) / len(lengths) >= FREE_TEXT:
+def _is_text(values: pd.Series, column: str) -> bool:
+    """Whether a column of words has texts; refuse more values than a category can have."""
+    texts = as_texts(values)
+    present = texts[~pd.isna(texts)]
+    if is_text(present):
+        return True
+    distinct = set(present)
+    if len(distinct) > MOST_CATEGORIES and len(distinct) > len(present) / 2:
         raise FarshoreError(
-            f"column {column!r} is free text ({len(distinct)} different texts in {len(texts)} "
-            f"rows), which is not read: leave it out (--drop {column}), or turn it into numbers "
-            "or categories first"
+            f"column {column!r} has {len(distinct)} different values in {len(present)} rows, too "
+            f"many for a category: leave it out (--drop {column}), or read it as text "
+            f"(--text {column})"
         )
-    if len(distinct) > MOST_CATEGORIES and len(distinct) > len(texts) / 2:
-        raise FarshoreError(
-            f"column {column!r} has {len(distinct)} different texts in {len(texts)} rows, too "
-            f"many for a category: leave it out (--drop {column})"
-        )
+    return False

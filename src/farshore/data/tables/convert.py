@@ -1,7 +1,5 @@
 """Convert user input (arrays, tensors, lists, Datasets, labels) to tensors, with clear errors."""
 
-from __future__ import annotations
-
 import os
 import time
 import warnings
@@ -56,9 +54,8 @@ def from_dataset(x: Any, y: Any = None) -> tuple[Any, Any]:
         return x, y
     if y is not None:
         name = "DataLoader" if isinstance(x, DataLoader) else "Dataset"
-        raise FarshoreError(
-            f"a torch {name} contains its own labels: call learn({name.lower()}) without y"
-        )
+        why = f"a torch {name} contains its own labels: call learn({name.lower()}) without y"
+        raise FarshoreError(why)
     return _from_loader(x) if isinstance(x, DataLoader) else _from_items(x)
 
 
@@ -181,9 +178,8 @@ def as_labels(values: Any, *, where: str = "the labels") -> list[Label]:
         )
     bad = next((label for label in labels if not isinstance(label, int | float | str | bool)), None)
     if bad is not None:
-        raise FarshoreError(
-            f"{where} contain a {type(bad).__name__}: labels must be numbers or strings"
-        )
+        why = f"{where} contain a {type(bad).__name__}: labels must be numbers or strings"
+        raise FarshoreError(why)
     return labels
 
 
@@ -196,9 +192,8 @@ def as_weights(values: Any, rows: int, *, where: str = "the weights") -> Tensor 
         raise FarshoreError(f"{where} have shape {array.shape}: give one number per row, {rows}")
     wrong = np.flatnonzero(~(np.isfinite(array) & (array >= 0)))
     if len(wrong):
-        raise FarshoreError(
-            f"{where}, row {wrong[0]}: {array[wrong[0]]} is not allowed: a weight is 0 or more"
-        )
+        why = f"{where}, row {wrong[0]}: {array[wrong[0]]} is not allowed: a weight is 0 or more"
+        raise FarshoreError(why)
     if not array.any():
         raise FarshoreError(f"{where} are all 0: at least one row must count")
     if (array == array[0]).all():
@@ -229,9 +224,8 @@ def check_classes(classes: Sequence[Label]) -> list[Label]:
     labels = list(classes)
     for label in labels:
         if not isinstance(label, str | int | float) or label != label:
-            raise FarshoreError(
-                f"classes: {str(label)[:40]!r} is not a label: give numbers or text"
-            )
+            why = f"classes: {str(label)[:40]!r} is not a label: give numbers or text"
+            raise FarshoreError(why)
     twice = next((label for label, count in Counter(labels).items() if count > 1), None)
     if twice is not None:
         raise FarshoreError(f"classes: {twice!r} is named twice: name every class once")

@@ -1,7 +1,5 @@
 """Dates as input columns: each becomes the numbers year, month and weekday."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Collection
@@ -40,9 +38,8 @@ def parse(texts: pd.Series, form: str) -> pd.Series:
         try:
             return pd.to_datetime(texts, format=form, errors="coerce", utc=True)
         except (ValueError, TypeError, OverflowError, re.error) as error:
-            raise FarshoreError(
-                f"--time-format {form!r} cannot be used ({error}): write for example %d/%m/%Y"
-            ) from None
+            why = f"--time-format {form!r} cannot be used ({error}): write for example %d/%m/%Y"
+            raise FarshoreError(why) from None
 
 
 def seconds(texts: pd.Series, form: str) -> np.ndarray:

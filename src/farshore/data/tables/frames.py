@@ -4,8 +4,6 @@ Rows with one number or text per column are a table, however they are handed in.
 same preprocessing of columns as a file does: it is learned on the first domain and then reused.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -85,15 +83,16 @@ def learn_columns(
     train: Tensor,
     known: Preprocessing | None,
     tell: Callable[[str], None] = lambda note: None,
+    texts: Sequence[str] = (),
 ) -> TablePreprocessing:
     """Return the preprocessing after this domain; `known` itself is not changed.
 
     Columns that are not fitted yet are fitted to the training rows of this domain. `tell` gets
-    notes on the columns of the first domain.
+    notes on the columns of the first domain, and `texts` are its columns of text.
     """
     plan = known
     if not isinstance(plan, TablePreprocessing):
-        plan = plan_columns(frame.reset_index(drop=True), list(frame.columns))
+        plan = plan_columns(frame.reset_index(drop=True), list(frame.columns), texts=texts)
         for note in column_notes(frame, plan):
             tell(note)
     return TablePreprocessing.from_state(plan.state_dict()).learn(frame.iloc[train.numpy()])

@@ -1,7 +1,5 @@
 """Read a user's table as it is written, and refuse files that could be misread."""
 
-from __future__ import annotations
-
 import codecs
 import csv
 import gzip
@@ -29,6 +27,8 @@ PIECE = 1 << 20  # characters of a text file that are checked at once
 HEAD = 1000  # rows that show most columns of text
 PARQUET, ARROW = (".parquet", ".pq"), (".feather", ".arrow")
 _SEPARATORS = {",": "a comma", ";": "a semicolon", "\t": "a tab", "|": "a bar"}
+# Files of office programs, which may hold several tables and formulas.
+SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods")
 # How a separator is typed, where the character itself is hard to type.
 _TYPED = {"comma": ",", "semicolon": ";", "tab": "\t", "\\t": "\t", "bar": "|", "pipe": "|"}
 _DECIMAL_COMMA = re.compile(r"[+-]?(\d+,\d*|,\d+)(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
@@ -73,9 +73,8 @@ class TextForm(BaseModel):
             "".encode(value)  # other codecs, such as zip, are not for text
             return codecs.lookup(value).name
         except (LookupError, UnicodeError):
-            raise FarshoreError(
-                f"--encoding {value!r} is unknown: give for example utf-8, cp1252 or latin-1"
-            ) from None
+            why = f"--encoding {value!r} is unknown: give for example utf-8, cp1252 or latin-1"
+            raise FarshoreError(why) from None
 
     @field_validator("decimal")
     @classmethod
@@ -103,10 +102,7 @@ def read_table(
 
 
 def read_chunks(
-    path: Path,
-    texts: Collection[str] = (),
-    form: TextForm | None = None,
-    rows: float = math.inf,
+    path: Path, texts: Collection[str] = (), form: TextForm | None = None, rows: float = math.inf
 ) -> Iterator[pd.DataFrame]:
     """Read a table as `read_table` does, at most this many rows at a time.
 
@@ -115,15 +111,16 @@ def read_chunks(
     """
     check_ends(path)
     suffix, form = table_suffix(path), form or TextForm()
+    if path.suffix.lower() in SPREADSHEETS:
+        raise FarshoreError(f"{path} is a spreadsheet: save its sheet as .csv, and give that file")
     if suffix is None:
         raise FarshoreError(
             f"{path} is not a table that can be read: use a {', '.join(TABLE_SUFFIXES)} file "
             "(text files also with .gz), or a folder of images"
         )
     if suffix in (*PARQUET, *ARROW) and form.flags:
-        raise FarshoreError(
-            f"{form.flags[0]} is only for text files, not for {path.name}: leave it out"
-        )
+        why = f"{form.flags[0]} is only for text files, not for {path.name}: leave it out"
+        raise FarshoreError(why)
     done = 0
     try:
         if suffix in (*PARQUET, *ARROW):
@@ -141,6 +138,11 @@ def read_chunks(
         raise _wrong_encoding(path, form) from None
     except (OSError, EOFError, zlib.error, ValueError, pd.errors.ParserError, csv.Error) as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
+        if "field larger than field limit" in reason[0]:
+            reason[0] = (
+                f"a cell has more than {csv.field_size_limit():,} characters; perhaps a quote is "
+                "not closed, otherwise shorten the text or save the table as .parquet"
+            )
         raise FarshoreError(f"{path} cannot be read as a table: {reason[0]}") from None
     if not done:
         raise FarshoreError(f"{path} has no rows")
@@ -208,12 +210,7 @@ def _read_text_file(
 
 
 def _read_plain(
-    path: Path,
-    head: bytes,
-    names: list[str],
-    separator: str,
-    texts: Collection[str],
-    rows: float,
+    path: Path, head: bytes, names: list[str], separator: str, texts: Collection[str], rows: float
 ) -> Iterator[pd.DataFrame]:
     """Read by pyarrow, as far as there is no doubt that every cell is read as it is elsewhere.
 
@@ -252,7 +249,7 @@ def _read_plain(
         file = gzip.GzipFile(fileobj=raw) if path.suffix.lower() == ".gz" else raw
         reader = plain.open_csv(
             pyarrow.PythonFile(_Plain(file), mode="r"),
-            plain.ReadOptions(skip_rows=1, column_names=names, block_size=PIECE),
+            plain.ReadOptions(skip_rows=1, column_names=names, block_size=4 * PIECE),
             plain.ParseOptions(delimiter=separator, quote_char=False),
             plain.ConvertOptions(column_types=kinds, null_values=sorted(MISSING_NUMBER)),
         )
@@ -315,6 +312,7 @@ class _Records:
         """Rows that follow a header of one line; empty if they, or it, have quotes."""
         lines = list(islice(io.StringIO(self.rest, newline=""), HEAD))
         head = "".join(lines)
+        head += "\n" if head and not head.endswith("\n") else ""
         return head if self.lines == 1 and '"' not in head else ""
 
     def take(self, most: float) -> tuple[bytes, int]:
@@ -518,9 +516,8 @@ def _find_separator(path: Path, suffix: str, text: str) -> str:
     if len(present) > 1:
         names = " and ".join(_SEPARATORS[mark] for mark in present)
         flags = " or ".join(f"--separator {_flag(mark)}" for mark in present)
-        raise FarshoreError(
-            f"{path}: the header has {names}, so it can be read in several ways: say {flags}"
-        )
+        why = f"{path}: the header has {names}, so it can be read in several ways: say {flags}"
+        raise FarshoreError(why)
     return present[0] if present else ","
 
 

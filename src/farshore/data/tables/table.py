@@ -4,10 +4,9 @@ Later domains therefore cannot influence earlier ones. A date becomes the number
 weekday. A number column becomes (x - median) / scale,
 with missing values at 0 and an indicator column. A category column becomes one column per known
 category, one for `other` and one for missing. A number column that is empty in the first domain is
-scaled, and frozen, in the first domain that has values.
+scaled, and frozen, in the first domain that has values. Columns of text become one block of
+features (data/text).
 """
-
-from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -18,6 +17,8 @@ import torch
 from torch import Tensor
 
 from ...errors import FarshoreError, nearest
+from ..feature_files import FeatureCache
+from ..text.columns import TextColumns
 from .cells import as_known, as_numbers, as_texts
 from .dates import expand, part_names
 
@@ -34,6 +35,7 @@ class TablePreprocessing:
     `most` limits the number of categories per column to the most frequent; the rest is `other`.
     `columns` are all columns in the order of the table, for rows that come without names. `dates`
     maps date columns to how they are written; their year, month and weekday are among the numbers.
+    `texts` are the columns of text.
     """
 
     kind = "table"
@@ -47,6 +49,7 @@ class TablePreprocessing:
         most: int | None = None,
         columns: Sequence[str] | None = None,
         dates: Mapping[str, str] | None = None,
+        texts: TextColumns | None = None,
     ) -> None:
         self.indicators = indicators
         self.most = most
@@ -58,10 +61,15 @@ class TablePreprocessing:
         self.dates = dict(dates or {})
         parts = {part for column in self.dates for part in part_names(column)}
         plain = (column for column in self.numbers if column not in parts)
-        self.columns = list(columns or (*plain, *self.categories, *self.dates))
+        self.texts = texts
+        read = texts.columns if texts is not None else ()
+        self.columns = list(columns or (*plain, *self.categories, *self.dates, *read))
 
-    def learn(self, frame: pd.DataFrame) -> TablePreprocessing:
-        """Fit the columns that are not fitted yet to the training rows of the current domain."""
+    def learn(self, frame: pd.DataFrame, cache: FeatureCache | None = None) -> "TablePreprocessing":
+        """Fit the columns that are not fitted yet to the training rows of the current domain.
+
+        cache: where what is counted in texts is kept for other runs.
+        """
         frame = self._named(frame)
         for column, fixed in self.numbers.items():
             values = as_numbers(frame[column])
@@ -79,6 +87,8 @@ class TablePreprocessing:
                 # not depend on the order of the rows.
                 ranked = sorted(counts.index, key=lambda value: (-counts[value], value))
                 self.categories[column] = sorted(ranked[: self.most])
+        if self.texts is not None:
+            self.texts.learn(frame, cache)
         return self
 
     def check(self, frame: pd.DataFrame, advice: str = "fix it") -> None:
@@ -86,11 +96,14 @@ class TablePreprocessing:
         frame = self._named(frame)
         for column in self.numbers:
             as_numbers(frame[column], advice.format(column=column))
-        for column in self.categories:
+        for column in (*self.categories, *(self.texts.columns if self.texts else ())):
             as_texts(frame[column])
 
-    def transform(self, frame: pd.DataFrame) -> Tensor:
-        """Return features [rows, width] in the order of `features`."""
+    def transform(self, frame: pd.DataFrame, cache: FeatureCache | None = None) -> Tensor:
+        """Return features [rows, width] in the order of `features`.
+
+        cache: where the features of texts are kept for other runs.
+        """
         frame = self._named(frame)
         parts = []
         for column, fixed in self.numbers.items():
@@ -98,11 +111,8 @@ class TablePreprocessing:
             missing = ~np.isfinite(values)
             centre, scale = fixed if fixed is not None else (0.0, 1.0)
             with np.errstate(over="ignore"):
-                scaled = np.where(
-                    missing,
-                    0.0,
-                    np.clip((np.where(missing, centre, values) - centre) / scale, -LIMIT, LIMIT),
-                )
+                away = (np.where(missing, centre, values) - centre) / scale
+                scaled = np.where(missing, 0.0, np.clip(away, -LIMIT, LIMIT))
             parts += [scaled, missing.astype(float)] if self.indicators else [scaled]
         for column, known in self.categories.items():
             texts = as_known(as_texts(frame[column]), known or [])
@@ -110,7 +120,16 @@ class TablePreprocessing:
             missing = pd.isna(texts)
             other = 1.0 - missing - sum(seen)
             parts += [*seen, other, missing.astype(float)]
-        return torch.from_numpy(np.stack(parts, axis=1).astype(np.float32))
+        made = np.stack(parts, axis=1).astype(np.float32) if parts else np.zeros((len(frame), 0))
+        if self.texts is not None:
+            made = np.concatenate([made, self.texts.encode(frame, cache)], axis=1, dtype=np.float32)
+        return torch.from_numpy(made)
+
+    def summed(self, inputs: Tensor) -> Tensor:
+        """Features with those of texts added up: at a small site, most words do not occur."""
+        width = self.texts.features.width if self.texts is not None else 0
+        plain, words = inputs[:, : inputs.shape[1] - width], inputs[:, inputs.shape[1] - width :]
+        return torch.cat([plain, words.sum(dim=1, keepdim=True)], dim=1) if width else inputs
 
     def unknown(self, frame: pd.DataFrame) -> list[str]:
         """Return the unknown categories of each row as `column=value`, separated by spaces."""
@@ -135,19 +154,22 @@ class TablePreprocessing:
         for column, known in self.categories.items():
             sentence = _news(as_known(as_texts(frame[column]), known or []), known or [])
             sentences += [f"column {column!r}: {sentence}"] if sentence else []
-        return sentences
+        return sentences + (self.texts.differences(frame) if self.texts is not None else [])
+
+    @property
+    def profile(self) -> str | None:
+        """The settings profile that suits the features, if it is not the usual one of tables."""
+        return "text" if self.texts is not None else None
 
     @property
     def features(self) -> list[str]:
         """The names of all features."""
-        names = [
-            name
-            for column in self.numbers
-            for name in ((column, f"{column} missing") if self.indicators else (column,))
-        ]
+        names = []
+        for column in self.numbers:
+            names += [column, f"{column} missing"] if self.indicators else [column]
         for column, known in self.categories.items():
             names += [f"{column} = {value}" for value in (*(known or []), "(other)", "(missing)")]
-        return names
+        return names + (self.texts.names if self.texts is not None else [])
 
     def state_dict(self) -> dict[str, Any]:
         """Return the complete state as plain values."""
@@ -159,10 +181,11 @@ class TablePreprocessing:
             "most": self.most,
             "columns": self.columns,
             "dates": dict(self.dates),
+            "texts": self.texts.state_dict() if self.texts is not None else None,
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> TablePreprocessing:
+    def from_state(cls, state: Mapping[str, Any]) -> "TablePreprocessing":
         """Restore the preprocessing from `state_dict`."""
         preprocessing = cls(
             list(state["numbers"]),
@@ -171,6 +194,7 @@ class TablePreprocessing:
             most=state["most"],
             columns=state["columns"],
             dates=state["dates"],
+            texts=TextColumns.from_state(state["texts"]) if state.get("texts") else None,
         )
         preprocessing.numbers = {
             column: tuple(fixed) if fixed is not None else None
@@ -228,6 +252,9 @@ def _shift(values: np.ndarray, fixed: tuple[float, float] | None) -> str | None:
     median = float(np.median(away))
     if not far and abs(median) <= FAR:
         return None
+    outside = f"{far} of {len(values)} rows are more than {LIMIT:g} standard deviations away from"
+    if abs(median) <= FAR:
+        return f"{outside} the first domain's {centre:.4g}: check the units"
     return (
         f"its median {np.median(present):.4g} is {abs(median):.1f} standard deviations "
         f"{'above' if median > 0 else 'below'} the first domain's {centre:.4g}, and {far} of "

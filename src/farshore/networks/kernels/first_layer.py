@@ -3,8 +3,6 @@
 The formulas are in `first_layer_kernels.py`.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -8,8 +8,6 @@ and k₀ are constant per image and channel, one pass over dy gives all products
 ones among the neighbours gives db.
 """
 
-from __future__ import annotations
-
 import torch
 import triton
 import triton.language as tl
@@ -78,13 +76,8 @@ def _forward(
     totals, squares = tl.zeros((STRIP, BLOCK), tl.float32), tl.zeros((STRIP, BLOCK), tl.float32)
     for first in range(0, PIXELS, STRIP):
         pixel = first + tl.arange(0, STRIP)
-        a = _activated(
-            _neighbours(images, image * BORDERED, pixel, PIXELS, WIDTH),
-            w,
-            b,
-            pixel[:, None] < PIXELS,
-            PRECISION,
-        )
+        x = _neighbours(images, image * BORDERED, pixel, PIXELS, WIDTH)
+        a = _activated(x, w, b, pixel[:, None] < PIXELS, PRECISION)
         totals += a
         squares += a * a
     mean, inverse = _moments(
@@ -97,9 +90,8 @@ def _forward(
     for first in range(0, PIXELS, STRIP):
         pixel = first + tl.arange(0, STRIP)
         inside = pixel[:, None] < PIXELS
-        a = _activated(
-            _neighbours(images, image * BORDERED, pixel, PIXELS, WIDTH), w, b, inside, PRECISION
-        )
+        x = _neighbours(images, image * BORDERED, pixel, PIXELS, WIDTH)
+        a = _activated(x, w, b, inside, PRECISION)
         y = a * scale[None, :] + shift[None, :]
         at = out + image * PIXELS * CHANNELS + pixel[:, None] * CHANNELS + channel[None, :]
         tl.store(at, y.to(out.dtype.element_ty), mask=inside)
@@ -129,11 +121,8 @@ def _backward(
     dtype = images.dtype.element_ty
     w, b = _taps(weight, channel, dtype), tl.load(bias + channel)
     all1, all2 = tl.zeros((STRIP, BLOCK), tl.float32), tl.zeros((STRIP, BLOCK), tl.float32)
-    by_dy, by_a, by_on = (
-        tl.zeros((16, BLOCK), tl.float32),
-        tl.zeros((16, BLOCK), tl.float32),
-        tl.zeros((16, BLOCK), tl.float32),
-    )
+    by_dy, by_a = tl.zeros((16, BLOCK), tl.float32), tl.zeros((16, BLOCK), tl.float32)
+    by_on = tl.zeros((16, BLOCK), tl.float32)
     for first in range(0, PIXELS, STRIP):
         pixel = first + tl.arange(0, STRIP)
         inside = pixel[:, None] < PIXELS
@@ -175,19 +164,8 @@ def forward(
     out = images.new_empty((count, height, width, channels)).permute(0, 3, 1, 2)
     facts = weight.new_empty((count, 2, channels))
     form, grid = _form(images, channels, groups)
-    _forward[grid](
-        _bordered(images),
-        weight,
-        bias,
-        gamma,
-        beta,
-        out,
-        facts,
-        eps,
-        **form,
-        STRIP=128,
-        num_warps=4,
-    )
+    tensors = (_bordered(images), weight, bias, gamma, beta, out, facts)
+    _forward[grid](*tensors, eps, **form, STRIP=128, num_warps=4)
     return out, facts
 
 
@@ -204,19 +182,8 @@ def backward(
     count, channels = len(images), len(weight)
     sums = facts.new_empty((count, ROWS, channels))
     form, grid = _form(images, channels, groups)
-    _backward[grid](
-        gradient,
-        _bordered(images),
-        weight,
-        bias,
-        gamma,
-        facts,
-        sums,
-        **form,
-        ROWS=ROWS,
-        STRIP=64,
-        num_warps=2,
-    )
+    tensors = (gradient, _bordered(images), weight, bias, gamma, facts, sums)
+    _backward[grid](*tensors, **form, ROWS=ROWS, STRIP=64, num_warps=2)
     return over_images(sums)
 
 
@@ -234,14 +201,7 @@ def _form(
     count, _, height, width = images.shape
     members, block = channels // groups, channels_per_program(channels, groups)
     exact = images.dtype == torch.float32 and not torch.backends.cudnn.allow_tf32
-    sizes = {
-        "PIXELS": height * width,
-        "WIDTH": width,
-        "BORDERED": (height + 2) * (width + 2),
-        "CHANNELS": channels,
-        "MEMBERS": members,
-    }
-    return {**sizes, "BLOCK": block, "PRECISION": "ieee" if exact else "tf32"}, (
-        count,
-        channels // block,
-    )
+    bordered = (height + 2) * (width + 2)
+    pixels = {"PIXELS": height * width, "WIDTH": width, "BORDERED": bordered}
+    sizes = {**pixels, "CHANNELS": channels, "MEMBERS": members, "BLOCK": block}
+    return {**sizes, "PRECISION": "ieee" if exact else "tf32"}, (count, channels // block)

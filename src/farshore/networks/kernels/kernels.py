@@ -12,8 +12,6 @@ a > 0. db is the sum of dc, which needs only the sums of dy and a and the count 
 a > 0. For the mean over pixels, dy = g/pixels everywhere: its P₁ and P₂ need no pass.
 """
 
-from __future__ import annotations
-
 import torch
 import triton
 import triton.language as tl
@@ -66,11 +64,8 @@ def _coefficients(
 ):
     """k, k₁ and k₀ of each channel; x is its part of dγ."""
     k1 = -inverse * inverse * _grouped(weight * x, GROUPS, MEMBERS) / entries
-    return (
-        inverse * weight,
-        k1,
-        -inverse * _grouped(weight * p1, GROUPS, MEMBERS) / entries - k1 * mean,
-    )
+    k0 = -inverse * _grouped(weight * p1, GROUPS, MEMBERS) / entries - k1 * mean
+    return inverse * weight, k1, k0
 
 
 @triton.jit
@@ -141,11 +136,8 @@ def _backward(
     GROUPS: tl.constexpr = BLOCK // MEMBERS
     start = image * PIXELS * CHANNELS
     b = tl.load(bias + channel)
-    all1, all2, on1 = (
-        tl.zeros((STRIP, BLOCK), tl.float32),
-        tl.zeros((STRIP, BLOCK), tl.float32),
-        tl.zeros((STRIP, BLOCK), tl.float32),
-    )
+    all1, all2 = tl.zeros((STRIP, BLOCK), tl.float32), tl.zeros((STRIP, BLOCK), tl.float32)
+    on1 = tl.zeros((STRIP, BLOCK), tl.float32)
     if not POOLED:
         for first in range(0, PIXELS, STRIP):
             pixel = first + tl.arange(0, STRIP)
@@ -250,18 +242,9 @@ def _form(c: Tensor, groups: int, pooled: bool) -> tuple[dict[str, int | bool], 
     _, channels, height, width = c.shape
     members, pixels = channels // groups, height * width
     block = channels_per_program(channels, groups)
-    sizes = {
-        "PIXELS": pixels,
-        "CHANNELS": channels,
-        "MEMBERS": members,
-        "BLOCK": block,
-        "POOLED": pooled,
-    }
+    sizes = {"PIXELS": pixels, "CHANNELS": channels, "MEMBERS": members, "BLOCK": block}
+    sizes["POOLED"] = pooled
     if pixels <= RESIDENT_PIXELS:
         return {**sizes, "STRIP": triton.next_power_of_2(pixels), "num_warps": 4}, block
-    return {
-        **sizes,
-        "STRIP": max(1, 32 * WARPS * ENTRIES // block),
-        "num_warps": WARPS,
-        "maxnreg": REGISTERS,
-    }, block
+    strip = max(1, 32 * WARPS * ENTRIES // block)
+    return {**sizes, "STRIP": strip, "num_warps": WARPS, "maxnreg": REGISTERS}, block

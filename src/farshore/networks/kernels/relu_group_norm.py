@@ -5,8 +5,6 @@ last, and automatic differentiation of the formula reads them six times. The for
 `kernels.py`.
 """
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from typing import Any
 
@@ -57,9 +55,8 @@ def _(
     c: Tensor, bias: Tensor, gamma: Tensor, beta: Tensor, groups: int, eps: float, pooled: bool
 ) -> tuple[Tensor, Tensor]:
     images, channels = c.shape[:2]
-    return gamma.new_empty((images, channels)) if pooled else _like(c), gamma.new_empty(
-        (images, 4, channels)
-    )
+    out = gamma.new_empty((images, channels)) if pooled else _like(c)
+    return out, gamma.new_empty((images, 4, channels))
 
 
 @relu_group_norm_backward.register_fake

@@ -1,17 +1,24 @@
 """hf:NAME: image models of the transformers library (DINOv2, ViT, CLIP, ConvNeXt, ...)."""
 
-from __future__ import annotations
-
 import inspect
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
-from ...base.inert import inert
+from ...data.downloads.hf_models import (
+    PREFIX,
+    from_config,
+    from_published,
+    library,
+    local,
+    missing,
+    published,
+    quiet,
+    unfit,
+)
 from ...data.downloads.hub import hub
 from ...errors import FarshoreError
 from ..form import IMAGENET_MEAN, IMAGENET_STD, INTERPOLATIONS, InputForm, Interpolation, Settled
@@ -20,18 +27,14 @@ from .pretrained import (
     NONE,
     PRETRAINED,
     SIZE,
-    explain_missing,
     file_origin,
-    library,
     make_backbone,
     need_images,
 )
 
-PREFIX = "hf:"
 PROCESSOR = "preprocessor_config.json"
 # Pillow's numbers of resampling filters, which the configurations contain.
 RESAMPLING: dict[int, Interpolation] = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}
-MOST_LAYERS, LARGEST_NUMBER = 1000, 1 << 24
 # Kinds of models that are all their own. Others take a part from another model, which their
 # configuration names and the library fetches.
 KINDS = """
@@ -41,8 +44,6 @@ efficientnet focalnet hiera ijepa levit mlcd mlcd_vision_model mobilenet_v1 mobi
 mobilevit mobilevitv2 poolformer pvt pvt_v2 regnet resnet segformer siglip siglip_vision_model
 swiftformer swin swinv2 vit vit_msn
 """
-# Ways to compute attention that are part of torch; any other name leads to code from elsewhere.
-ATTENTION = (None, "eager", "sdpa")
 
 
 class HFFeatures(nn.Module):
@@ -78,7 +79,8 @@ class HFFeatures(nn.Module):
 
 def builder(name: str) -> Callable[..., Network]:
     """The function that builds the network `hf:NAME`; NAME is a model's name or its folder."""
-    network = PREFIX + name
+    network, kinds = PREFIX + name, KINDS.split()
+    what = f"network {network!r}"
 
     def hf(
         shape: tuple[int, ...],
@@ -99,24 +101,20 @@ def builder(name: str) -> Callable[..., Network]:
             form = settled.form
         if weights == PRETRAINED:
             try:
-                with hub(), _quiet(transformers):
-                    model = transformers.AutoModel.from_pretrained(
-                        _local(name),
-                        config=_published(transformers, name),
-                        dtype=torch.float32,
-                        trust_remote_code=False,
-                    )
+                with hub(), quiet(transformers):
+                    model = from_published(transformers, name, kinds, what)
             except (OSError, ValueError, ImportError) as error:
-                raise _missing(name, error) from None
+                raise missing(name, PROCESSOR, error) from None
         else:
-            model = _from_config(transformers, config, network)
-        features = HFFeatures(_image_tower(model))
+            # Of a model of images and texts, only the part that reads images is made.
+            model = from_config(transformers, config, kinds, what, "vision_config")
+        features = HFFeatures(getattr(model, "vision_model", model))
         try:
             return make_backbone(features, shape, classes, form, by_shapes=True)
         except FarshoreError as error:
-            raise FarshoreError(f"network {network!r}: {error}") from None
+            raise FarshoreError(f"{what}: {error}") from None
         except Exception as error:  # a configuration may be wrong in any way
-            raise _unfit(network, error) from None
+            raise unfit(what, error) from None
 
     return hf
 
@@ -130,13 +128,13 @@ def settle(name: str, settings: Mapping[str, Any]) -> Settled:
         return Settled(dict(settings), form, name)
     transformers = library("transformers", "transformers", network)
     try:
-        with hub(), _quiet(transformers):
-            config = _published(transformers, name)
+        with hub(), quiet(transformers):
+            config = published(transformers, name, KINDS.split(), f"network {network!r}")
             file = transformers.utils.cached_file(
-                _local(name), PROCESSOR, _raise_exceptions_for_missing_entries=False
+                local(name), PROCESSOR, _raise_exceptions_for_missing_entries=False
             )
     except (OSError, ValueError, ImportError) as error:
-        raise _missing(name, error) from None
+        raise missing(name, PROCESSOR, error) from None
     plain = json.loads(config.to_json_string(use_diff=False))
     vision = plain.get("vision_config", plain)
     processor = json.loads(Path(file).read_text()) if file is not None else {}
@@ -167,86 +165,11 @@ def _origin(name: str, weights: str, config: Any) -> str:
     """Which weights these are."""
     if weights == NONE:
         return ""
-    folder = Path(_local(name))
+    folder = Path(local(name))
     if folder.is_dir():
         files = sorted(folder.glob("*.safetensors"))
         return ", ".join(file_origin(file) for file in files) or folder.name
     return f"{name}, revision {getattr(config, '_commit_hash', None) or 'unknown'}"
-
-
-def _published(transformers: Any, name: str) -> Any:
-    """The model's own configuration, if it is of a kind that needs nothing else."""
-    config = transformers.AutoConfig.from_pretrained(_local(name), trust_remote_code=False)
-    _check_kind(getattr(config, "model_type", None), PREFIX + name)
-    parts = (getattr(config, part, None) for part in ("vision_config", "text_config"))
-    for part in (config, *parts):
-        attention = getattr(part, "_attn_implementation", None)
-        if attention not in ATTENTION:
-            raise FarshoreError(
-                f"network {PREFIX + name!r} asks for the attention {attention!r}, which is code "
-                "from elsewhere: it should be eager or sdpa"
-            )
-    return config
-
-
-def _check_kind(kind: Any, network: str) -> None:
-    kinds = KINDS.split()
-    if kind not in kinds:
-        raise FarshoreError(
-            f"network {network!r} is a model of the kind {kind!r}: it should be one of "
-            f"{', '.join(kinds)}"
-        )
-
-
-def _from_config(transformers: Any, config: Mapping[str, Any], network: str) -> Any:
-    """A model with random weights; a configuration names neither code nor another model."""
-    kind = config.get("model_type")
-    _check_kind(kind, network)
-    _check_sizes(config, network)
-    try:
-        with inert(), hub(), _quiet(transformers):
-            known = transformers.AutoConfig.for_model(kind)
-            made = transformers.AutoConfig.for_model(kind, **_known_keys(config, known))
-            # Of a model of images and texts, only the part that reads images is made.
-            part = getattr(made, "vision_config", made)
-            return transformers.AutoModel.from_config(part, trust_remote_code=False)
-    except Exception as error:  # a configuration may be wrong in any way
-        raise _unfit(network, error) from None
-
-
-def _unfit(network: str, error: Exception) -> FarshoreError:
-    reason = " ".join(str(error).split())[:160]
-    return FarshoreError(f"network {network!r} cannot be made from its configuration: {reason}")
-
-
-def _known_keys(config: Mapping[str, Any], known: Any) -> dict[str, Any]:
-    """What this kind of configuration has: the library takes any other key as an order."""
-    usual, parts = known.to_dict(), getattr(known, "sub_configs", {})
-    return {
-        key: _known_keys(value, getattr(known, key)) if key in parts and value else value
-        for key, value in config.items()
-        if key in usual and key not in ("model_type", "auto_map", "dtype", "torch_dtype")
-    }
-
-
-def _check_sizes(config: Any, network: str) -> None:
-    """Refuse a configuration that would take for ever to build, whatever its weights are."""
-    for key, value in config.items() if isinstance(config, Mapping) else ():
-        if isinstance(value, Mapping):
-            _check_sizes(value, network)
-        numbers = value if isinstance(value, list | tuple) else [value]
-        largest = max((item for item in numbers if type(item) is int), default=0)
-        repeated = any(word in str(key) for word in ("layer", "depth", "block", "stage"))
-        if largest > (MOST_LAYERS if repeated else LARGEST_NUMBER):
-            raise FarshoreError(
-                f"network {network!r} has {key} = {largest:,} in its configuration, which no model "
-                "has"
-            )
-
-
-def _image_tower(model: Any) -> Any:
-    """The part of a model of images and texts that reads images."""
-    return getattr(model, "vision_model", model)
 
 
 def _size(value: Any) -> int | None:
@@ -256,37 +179,3 @@ def _size(value: Any) -> int | None:
     if isinstance(value, list | tuple) and value:
         value = value[0]
     return int(value) if isinstance(value, int | float) and value >= 1 else None
-
-
-def _local(name: str) -> str:
-    """The folder, if the name is one; otherwise the model's name."""
-    folder = Path(name).expanduser()
-    return str(folder) if folder.is_dir() else name
-
-
-def _missing(name: str, error: Exception) -> FarshoreError:
-    from huggingface_hub.constants import HF_HUB_CACHE
-
-    return explain_missing(
-        PREFIX + name,
-        f"fetch them where there is a network (`hf download {name}`, which fills {HF_HUB_CACHE}), "
-        f"or put config.json, {PROCESSOR} and model.safetensors into a folder and name it, "
-        "hf:FOLDER",
-        error,
-    )
-
-
-class _quiet:
-    """No progress bars and no advice of the library inside: Farshore prints its own lines."""
-
-    def __init__(self, transformers: Any) -> None:
-        self.logging = transformers.utils.logging
-
-    def __enter__(self) -> None:
-        self.verbosity = self.logging.get_verbosity()
-        self.logging.set_verbosity_error()
-        self.logging.disable_progress_bar()
-
-    def __exit__(self, *_: object) -> None:
-        self.logging.set_verbosity(self.verbosity)
-        self.logging.enable_progress_bar()

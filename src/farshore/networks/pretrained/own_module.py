@@ -6,8 +6,6 @@ expects with the attributes `input_size`, `interpolation`, `mean` and `std`. Nei
 nor an experiment leads to the import of such a file: whoever uses it names the file again.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import inspect
 import re
@@ -134,9 +132,8 @@ def _load(file: str, digest: str) -> Any:
         spec.loader.exec_module(module)
     except Exception as error:  # the user's code may raise anything
         del sys.modules[spec.name]
-        raise FarshoreError(
-            f"{file} cannot be imported: {type(error).__name__}: {' '.join(str(error).split())}"
-        ) from error
+        why = f"{file} cannot be imported: {type(error).__name__}: {' '.join(str(error).split())}"
+        raise FarshoreError(why) from error
     return module
 
 

@@ -1,12 +1,8 @@
 """Parts that backbones of other libraries share."""
 
-from __future__ import annotations
-
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
-from importlib import import_module
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import torch
@@ -16,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from ...data.downloads.public_files import known_checksum
 from ...data.downloads.weights import find_weights, read_weights
-from ...errors import FarshoreError, needs
+from ...errors import FarshoreError
 from ..form import InputForm, Settled
 from ..freezing import freeze
 from ..network import ImageInputs, Network
@@ -27,15 +23,6 @@ PRETRAINED, NONE = "pretrained", "none"
 SIZE = 224
 # The largest intermediate result for one image, 512 MiB: attention over 4,096 tokens in 8 heads.
 MOST_VALUES = 1 << 27
-
-
-def library(module: str, extra: str, network: str) -> ModuleType:
-    """Import the library that a backbone needs; the error names the extra that installs it."""
-    try:
-        return import_module(module)
-    except (ImportError, RuntimeError) as error:  # RuntimeError: it was built for another torch
-        missing = getattr(error, "name", None) or f"{module} ({error})"
-        raise needs(extra, f"network {network!r} needs the package {missing}") from None
 
 
 def need_images(network: str, shape: tuple[int, ...]) -> None:
@@ -104,11 +91,8 @@ def load_file(features: nn.Module, weights: str, network: str) -> None:
     if prefix is None:
         missing = next(name for name in own if name not in stored)
         raise FarshoreError(f"{file} does not fit {network}: {missing!r} is missing")
-    wrong = [
-        name
-        for name in own
-        if prefix + name in stored and stored[prefix + name].shape != own[name].shape
-    ]
+    known = [name for name in own if prefix + name in stored]
+    wrong = [name for name in known if stored[prefix + name].shape != own[name].shape]
     if wrong:
         raise FarshoreError(f"{file} does not fit {network}: {wrong[0]!r} has a different shape")
     features.load_state_dict({name: stored.get(prefix + name, own[name]) for name in own})
@@ -155,11 +139,9 @@ def make_backbone(
                 f"the backbone gives outputs of shape {list(outputs.shape[1:])} per image: it must "
                 "give a vector of features"
             )
-        used = (
-            torch.autograd.grad(outputs.sum(), list(trained.values()), allow_unused=True)
-            if trained and outputs.requires_grad
-            else [None] * len(trained)
-        )
+        used: Sequence[Tensor | None] = [None] * len(trained)
+        if trained and outputs.requires_grad:
+            used = torch.autograd.grad(outputs.sum(), list(trained.values()), allow_unused=True)
     unused = {name for name, grad in zip(trained, used, strict=True) if grad is None}
     without = {id(part) for name, part in whole.named_parameters() if name in unused}
     freeze(features, lambda parameter: id(parameter) in without)
@@ -191,12 +173,6 @@ class _AtMost(TorchFunctionMode):
                     "images or larger patches"
                 )
         return made
-
-
-def explain_missing(network: str, what: str, error: Exception) -> FarshoreError:
-    """The error of weights that are neither cached nor to be had: which file goes where."""
-    reason = " ".join(str(error).split()).split(". ")[0][:160]
-    return FarshoreError(f"the weights of {network!r} are not available here ({reason}): {what}")
 
 
 def file_origin(path: Path) -> str:

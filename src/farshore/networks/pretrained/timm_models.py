@@ -1,7 +1,5 @@
 """timm:NAME: image models of the timm library."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -9,11 +7,12 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from ...data.downloads.hf_models import explain_missing, library
 from ...data.downloads.hub import hub
 from ...errors import FarshoreError, unknown
 from ..form import IMAGENET_MEAN, IMAGENET_STD, InputForm, Settled, interpolation_called
 from ..network import Network
-from .pretrained import SIZE, explain_missing, library, library_builder, new_form, saved_form
+from .pretrained import SIZE, library_builder, new_form, saved_form
 
 PREFIX = "timm:"
 

@@ -1,7 +1,5 @@
 """torchvision:NAME: the classification models of torchvision."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from functools import partial
@@ -11,11 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ...data.downloads.hf_models import explain_missing, library
 from ...errors import FarshoreError, unknown
 from ..form import IMAGENET_MEAN, IMAGENET_STD, InputForm, Settled, interpolation_called
 from ..freezing import uneven_cut
 from ..network import Network
-from .pretrained import SIZE, explain_missing, library, library_builder, new_form, saved_form
+from .pretrained import SIZE, library_builder, new_form, saved_form
 
 PREFIX = "torchvision:"
 # Where torchvision's models have their classifier.

@@ -1,13 +1,11 @@
 """The accuracy matrix as a heat map: scores on all sources after each domain, and on the target."""
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import pandas as pd
 import plotly.graph_objects as go
 
-from ...results.summary import rank
+from ...results.summary import metric_of, rank
 from ...runs.result import Result
 from .shape import OF_ROW, Drawn, View, canvas, comparable, estimates, places, text
 
@@ -46,32 +44,21 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     domains = dict(zip(frame["position"], frame["domain"], strict=True))
     unseen = set(frame.loc[frame["unseen_target"], "position"])
     scores = [[None if pd.isna(score) else score for score in row] for row in table.to_numpy()]
-    figure = canvas(x="scored on", y="after learning", height=130 + 46 * len(table), legend=False)
-    figure.add_heatmap(
-        x=[text(domains[at]) + (" (unseen)" if at in unseen else "") for at in table.columns],
-        y=[f"{stage}. {text(stages[stage])}" for stage in table.index],
-        z=scores,
-        text=[["" if score is None else f"{score:.0f}" for score in row] for row in scores],
-        texttemplate="%{text}",
-        zmin=0,
-        zmax=100,
-        colorscale=SCALE,
-        xgap=2,
-        ygap=2,
-        hoverongaps=False,
-        colorbar={"thickness": 12, "ticksuffix": "%", "outlinewidth": 0},
-        hovertemplate="after %{y}, on %{x}: %{z:.1f}%<extra></extra>",
+    return heat_map(
+        [text(domains[at]) + (" (unseen)" if at in unseen else "") for at in table.columns],
+        [f"{stage}. {text(stages[stage])}" for stage in table.index],
+        scores,
+        titles=("scored on", "after learning"),
+        hover="after %{y}, on %{x}: %{z:.1f}%",
+        height=130 + 46 * len(table),
     )
-    figure.update_xaxes(type="category", showgrid=False)
-    figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
-    return figure
 
 
 def drawing(runs: pd.DataFrame) -> Drawn | None:
     """The figure, if a run learned several domains; the first of the ranking is shown first."""
     runs = comparable(runs)
     frame = collect(runs)
-    if frame.empty or frame["stage"].max() < 2:
+    if metric_of(runs).scale != 100 or frame.empty or frame["stage"].max() < 2:
         return None
     # A method that lacks a score is not ranked.
     ranked = {name: rank(part[part["complete"]]).ranked for name, part in places(runs)}
@@ -81,9 +68,8 @@ def drawing(runs: pd.DataFrame) -> Drawn | None:
         "learned. Below the diagonal are past domains, above it future ones; the last column is "
         "the unseen target."
     )
-    shown = [
-        view for name, part in places(frame) for view in _views(name, part, leaders.get(name, ""))
-    ]
+    views = (_views(name, part, leaders.get(name, "")) for name, part in places(frame))
+    shown = [view for of_place in views for view in of_place]
     return says, shown, frame, runs
 
 
@@ -93,3 +79,35 @@ def _views(place: str, frame: pd.DataFrame, leader: str) -> Iterator[View]:
     for method in sorted(methods, key=lambda name: name != leader):
         label = f"{method} (best here)" if method == leader and len(methods) > 1 else method
         yield View(label, draw(frame[frame["method"] == method]), of=place)
+
+
+def heat_map(
+    x: Sequence[str],
+    y: Sequence[str],
+    values: Sequence[Sequence[float | None]],
+    *,
+    titles: tuple[str, str],
+    hover: str,
+    height: int,
+    cells: Sequence[Sequence[str]] | None = None,
+) -> go.Figure:
+    """Values in % as a heat map with a number, or the text of `cells`, in every cell."""
+    figure = canvas(x=titles[0], y=titles[1], height=height, legend=False)
+    figure.add_heatmap(
+        x=x,
+        y=y,
+        z=values,
+        text=cells or [["" if each is None else f"{each:.0f}" for each in row] for row in values],
+        texttemplate="%{text}",
+        zmin=0,
+        zmax=100,
+        colorscale=SCALE,
+        xgap=2,
+        ygap=2,
+        hoverongaps=False,
+        colorbar={"thickness": 12, "ticksuffix": "%", "outlinewidth": 0},
+        hovertemplate=f"{hover}<extra></extra>",
+    )
+    figure.update_xaxes(type="category", showgrid=False)
+    figure.update_yaxes(type="category", autorange="reversed", showgrid=False)
+    return figure

@@ -1,7 +1,5 @@
 """The critical-difference diagram: mean ranks on a line; bars join indistinguishable methods."""
 
-from __future__ import annotations
-
 import html
 import math
 from collections.abc import Callable
@@ -45,27 +43,22 @@ def svg(test: Significance) -> str | None:
     for index, clique in enumerate(test.cliques):
         members = [test.mean_ranks[name] for name in clique]
         y = TOP + STEP * (index + 1)
-        parts.append(
-            f'<line class="bar" x1="{at(min(members)) - 4:.1f}" y1="{y}" '
-            f'x2="{at(max(members)) + 4:.1f}" y2="{y}"/>'
-        )
+        x1, x2 = at(min(members)) - 4, at(max(members)) + 4
+        parts.append(f'<line class="bar" x1="{x1:.1f}" y1="{y}" x2="{x2:.1f}" y2="{y}"/>')
     for index, (name, rank) in enumerate(ranks):
         left = index < half
         y = below + LINE * (index if left else len(ranks) - 1 - index)
         end, anchor = (LEFT - 18, "end") if left else (RIGHT + 18, "start")
         label, number = html.escape(name), f'<tspan class="rank">{rank:.1f}</tspan>'
         shown = f"{label} {number}" if left else f"{number} {label}"
-        parts.append(
-            f'<polyline class="stem" points="{at(rank):.1f},{TOP} {at(rank):.1f},{y} {end},{y}"/>'
-        )
+        x = f"{at(rank):.1f}"
+        parts.append(f'<polyline class="stem" points="{x},{TOP} {x},{y} {end},{y}"/>')
         parts.append(
             f'<text x="{end + (-6 if left else 6)}" y="{y + 4}" '
             f'text-anchor="{anchor}">{shown}</text>'
         )
-    description = (
-        f"Mean ranks of {len(ranks)} methods on a line; bars join methods that are not "
-        "distinguishable."
-    )
+    joined = "bars join methods that are not distinguishable"
+    description = f"Mean ranks of {len(ranks)} methods on a line; {joined}."
     return (
         f'<svg class="diagram" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
         f'role="img" aria-label="{description}" '

@@ -1,7 +1,5 @@
 """Saved features of sources and target in a plane, and how well they distinguish the domains."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -156,12 +154,8 @@ def read_features(path: Path) -> Features | None:
         classes.append(labels.reshape(-1))
     if not blocks:
         return None
-    return Features(
-        np.concatenate(blocks),
-        domains,
-        np.array(target, dtype=bool),
-        np.concatenate(classes).astype(np.int64),
-    )
+    numbers = np.concatenate(classes).astype(np.int64)
+    return Features(np.concatenate(blocks), domains, np.array(target, dtype=bool), numbers)
 
 
 def project(features: Floats) -> tuple[pd.DataFrame, str]:
@@ -174,9 +168,8 @@ def project(features: Floats) -> tuple[pd.DataFrame, str]:
         except ImportError:
             UMAP = None
         if UMAP is not None and len(features) >= LEAST_ROWS:
-            plane = UMAP(
-                n_neighbors=NEIGHBOURS, min_dist=0.1, random_state=SEED, n_jobs=1
-            ).fit_transform(features)
+            umap = UMAP(n_neighbors=NEIGHBOURS, min_dist=0.1, random_state=SEED, n_jobs=1)
+            plane = umap.fit_transform(features)
             return pd.DataFrame(plane, columns=["x", "y"]), "UMAP"
     from sklearn.decomposition import PCA
 
@@ -202,11 +195,8 @@ def measure(saved: Features) -> Overlap:
     """How distinguishable the domains are in the space of the features, not in the plane."""
     names = sorted(set(saved.domains))
     numbers = np.array([names.index(name) for name in saved.domains])
-    return Overlap(
-        domain_accuracy=accuracy(saved.features, numbers),
-        domain_chance=1 / len(names),
-        target_accuracy=accuracy(saved.features, saved.target.astype(np.int64)),
-    )
+    of_target = accuracy(saved.features, saved.target.astype(np.int64))
+    return Overlap(accuracy(saved.features, numbers), 1 / len(names), of_target)
 
 
 def accuracy(features: Floats, labels: Whole) -> float | None:
@@ -222,9 +212,8 @@ def accuracy(features: Floats, labels: Whole) -> float | None:
     counts = np.bincount(labels)
     if len(counts) < 2 or counts.min() < FOLDS:
         return None
-    classifier = LinearDiscriminantAnalysis(
-        solver="lsqr", shrinkage="auto", priors=np.full(len(counts), 1 / len(counts))
-    )
+    even = np.full(len(counts), 1 / len(counts))
+    classifier = LinearDiscriminantAnalysis(solver="lsqr", shrinkage="auto", priors=even)
     folds = StratifiedKFold(FOLDS, shuffle=True, random_state=SEED)
     predicted = cross_val_predict(classifier, features.astype(np.float64), labels, cv=folds)
     return float(balanced_accuracy_score(labels, predicted))

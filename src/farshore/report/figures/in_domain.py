@@ -1,12 +1,10 @@
 """In-domain performance: the scores of each group of methods on the sources."""
 
-from __future__ import annotations
-
 import pandas as pd
 import plotly.graph_objects as go
 
 from ...results.frame import results_in_metric
-from ...results.summary import unit_of
+from ...results.summary import metric_of, unit_of
 from ..cells import fill, line
 from .shape import Drawn, View, canvas, comparable, error_bars, errors, estimates, text
 
@@ -44,6 +42,8 @@ def draw(frame: pd.DataFrame) -> go.Figure:
 def drawing(runs: pd.DataFrame) -> Drawn | None:
     """The figure, if at least two groups have scores."""
     runs = comparable(runs)
+    if metric_of(runs).scale != 100:
+        return None
     frame = collect(runs)
     if len(frame) < 2:
         return None

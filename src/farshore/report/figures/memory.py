@@ -1,7 +1,5 @@
 """The score on the target with the full memory and with fractions of it."""
 
-from __future__ import annotations
-
 import pandas as pd
 import plotly.graph_objects as go
 

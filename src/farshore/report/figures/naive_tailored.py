@@ -1,7 +1,5 @@
 """Naive against tailored: each notion of invariance in both frameworks."""
 
-from __future__ import annotations
-
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -73,16 +71,13 @@ def drawing(runs: pd.DataFrame) -> shape.Drawn | None:
     complete = shape.everywhere(runs, ["notion"])
     if len(frames) > 1 and len(complete):
         shown.insert(0, _view(f"mean over {unit_of(runs)}s", collect(complete)))
-    frame = pd.concat(
-        [
-            pairs.assign(**{name: part[name].iloc[0] for name in shape.PLACE})
-            for _, pairs, part in frames
-        ],
-        ignore_index=True,
-    )
-    ahead = sum(
-        metric_of(pairs).better(gap, 0) for _, pairs, _ in frames for gap in pairs["difference"]
-    )
+    placed = [
+        pairs.assign(**{name: part[name].iloc[0] for name in shape.PLACE})
+        for _, pairs, part in frames
+    ]
+    frame = pd.concat(placed, ignore_index=True)
+    gaps = [(metric_of(pairs), gap) for _, pairs, _ in frames for gap in pairs["difference"]]
+    ahead = sum(metric.better(gap, 0) for metric, gap in gaps)
     says = (
         "The naive and the tailored form of each notion of invariance on the unseen target: means "
         "over all orders and seeds that both forms have. The tailored form is ahead in "

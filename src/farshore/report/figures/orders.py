@@ -1,7 +1,5 @@
 """The score on the target by the order of the domains."""
 
-from __future__ import annotations
-
 import pandas as pd
 import plotly.graph_objects as go
 
@@ -14,12 +12,6 @@ SYMBOLS = (
     *("circle", "diamond", "square", "triangle-up"),
     *("triangle-down", "cross", "star", "hexagon"),
 )
-
-
-def in_several_orders(runs: pd.DataFrame) -> pd.DataFrame:
-    """The runs of methods that ran with several orders under the same conditions."""
-    same = [*shape.PLACE, "row", "steps", "memory", "scenario_seed"]
-    return shape.comparable(runs[runs.groupby(same)["sources"].transform("nunique") > 1], "sources")
 
 
 def collect(runs: pd.DataFrame) -> pd.DataFrame:
@@ -65,8 +57,9 @@ def draw(frame: pd.DataFrame) -> go.Figure:
 
 def drawing(runs: pd.DataFrame) -> shape.Drawn | None:
     """The figure, if a method ran with more than one order."""
-    runs = in_several_orders(runs)
-    frame = collect(runs)
+    same = [*shape.PLACE, "row", "steps", "memory", "scenario_seed"]
+    several = runs.groupby(same)["sources"].transform("nunique") > 1
+    frame = collect(shape.comparable(runs[several], "sources"))
     if frame.empty:
         return None
     scores = frame.groupby([*shape.PLACE, "method"])["target_score_unseen"]

@@ -1,7 +1,6 @@
 """The main figure: every method's score on the unseen target, ranked, with its interval."""
 
-from __future__ import annotations
-
+import math
 from collections.abc import Hashable
 from typing import Any
 
@@ -94,7 +93,8 @@ def draw(numbers: pd.DataFrame, ranking: Ranking, lines: dict[str, float]) -> go
     metric, drawn = ranking.metric, _drawn(ranking)
     figure = canvas(x=on_target(metric), y="", height=130 + 34 * len(drawn), legend=False)
     labels = [_label(each) for each, _ in drawn]
-    hover = f"%{{x:.{metric.decimals}f}}{metric.unit}<extra></extra>"
+    form = f".{metric.decimals(1)}f" if metric.digits is None else f".{metric.digits}~r"
+    hover = f"%{{x:{form}}}{metric.unit}<extra></extra>"
     for label, (each, found) in zip(labels, drawn, strict=True):
         colour, dots = line(each.group), numbers[numbers["method"] == each.row]
         figure.add_scatter(
@@ -120,7 +120,8 @@ def draw(numbers: pd.DataFrame, ranking: Ranking, lines: dict[str, float]) -> go
     _add_lines(figure, {words: metric.scale * value for words, value in lines.items()})
     ends = numbers[["low", "high"]].stack().dropna()
     shown = [*numbers["score"], *numbers["mean"], *ends, *lines.values()]
-    low, high = max(metric.low, min(shown) - MARGIN), min(metric.high, max(shown) + MARGIN)
+    margin = MARGIN if math.isfinite(metric.span) else 2 * MARGIN * (max(shown) - min(shown))
+    low, high = max(metric.low, min(shown) - margin), min(metric.high, max(shown) + margin)
     figure.update_xaxes(range=[metric.scale * low, metric.scale * high])
     figure.update_yaxes(
         type="category", categoryorder="array", categoryarray=labels[::-1], showgrid=True
@@ -157,13 +158,6 @@ def _add_lines(figure: go.Figure, lines: dict[str, float]) -> None:
     for index, (words, value) in enumerate(lines.items()):
         dash = list(STYLES.values())[index]
         figure.add_vline(value, line={"color": WHISKER, "width": 1.5, "dash": dash})
-        figure.add_annotation(
-            x=value,
-            y=1,
-            yref="paper",
-            yanchor="bottom",
-            yshift=17 * index,
-            text=words,
-            showarrow=False,
-            font={"size": 11, "color": WHISKER},
-        )
+        place = {"x": value, "y": 1, "yref": "paper", "yanchor": "bottom", "yshift": 17 * index}
+        font = {"size": 11, "color": WHISKER}
+        figure.add_annotation(**place, text=words, showarrow=False, font=font)

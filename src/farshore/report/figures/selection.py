@@ -1,7 +1,5 @@
 """Target score against source validation score, which selection uses, over all trials."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np
@@ -88,11 +86,9 @@ def drawing(runs: pd.DataFrame) -> Drawn | None:
 def _note(frame: pd.DataFrame) -> str:
     """The correlations in words."""
     overall, inside = correlation(frame), within(frame)
-    parts = [
-        f"Spearman correlation over all {len(frame)} trials: {overall:+.2f}"
-        if overall is not None
-        else f"{len(frame)} trials"
-    ]
+    number = f"{len(frame)} trials"
+    found = f"Spearman correlation over all {number}: "
+    parts = [f"{found}{overall:+.2f}" if overall is not None else number]
     if inside is not None:
         parts.append(f"mean correlation within a method: {inside:+.2f}")
     return "; ".join(parts) + "."

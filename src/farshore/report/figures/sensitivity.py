@@ -1,7 +1,5 @@
 """Sensitivity to the weights λ and β: the score as one of them changes and all else is fixed."""
 
-from __future__ import annotations
-
 import pandas as pd
 import plotly.graph_objects as go
 

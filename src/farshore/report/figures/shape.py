@@ -4,8 +4,6 @@ In the module of a figure, `collect` turns runs into numbers, `draw` numbers int
 `drawing` does both and says what is shown, or returns None if the runs have no data for the figure.
 """
 
-from __future__ import annotations
-
 import html
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -119,12 +117,8 @@ def line_style(group: str, member: int) -> dict[str, object]:
 
 def calm(figure: go.Figure, least: float = 10.0) -> None:
     """Show at least ten points of the scale, so that small differences look small."""
-    values = [
-        float(value)
-        for trace in figure.data
-        for value in trace.y
-        if value is not None and math.isfinite(value)
-    ]
+    drawn = [value for trace in figure.data for value in trace.y if value is not None]
+    values = [float(value) for value in drawn if math.isfinite(value)]
     if values and max(values) - min(values) < least:
         middle = (max(values) + min(values)) / 2
         figure.update_yaxes(range=[middle - least / 2, middle + least / 2])

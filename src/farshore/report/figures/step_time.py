@@ -1,7 +1,5 @@
 """The time per step as domains are added."""
 
-from __future__ import annotations
-
 import pandas as pd
 import plotly.graph_objects as go
 

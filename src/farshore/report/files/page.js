@@ -174,8 +174,11 @@
     root.dataset.drawn = "no";
   });
 
-  // When printing: the light theme, and figures as wide as the paper.
-  const resize = (width) => plots.forEach(({ plot }) => { if (plot.data) Plotly.relayout(plot, width ? { width, autosize: false } : { width: null, autosize: true }); });
-  addEventListener("beforeprint", () => { root.dataset.theme = "light"; recolour(); resize(900); });
-  addEventListener("afterprint", () => { showTheme(); resize(null); });
+  // When printing: the light theme, the first figure as wide as the paper, the others in two columns.
+  const resize = (wide, narrow) => plots.forEach(({ plot }) => {
+    const width = plot.closest(".figures") ? narrow : wide;
+    if (plot.data) Plotly.relayout(plot, width ? { width, autosize: false } : { width: null, autosize: true });
+  });
+  addEventListener("beforeprint", () => { root.dataset.theme = "light"; recolour(); resize(960, 470); });
+  addEventListener("afterprint", () => { showTheme(); resize(null, null); });
 })();

@@ -3,20 +3,19 @@
 Finished runs are left alone, damaged ones are repeated, and runs of other processes are awaited.
 """
 
-from __future__ import annotations
-
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from ...base.origin import commit, versions
 from ...errors import StateError
+from ..beginnings import family
 from ..plan.plan import Plan, Planned
 from ..store.claim import is_stale, remove_litter
 from ..store.store import Store
 from .engine import Engine
-from .work import RESULT_ONLY, Keep, Task, TaskOutcome, tidy
+from .work import RESULT_ONLY, Keep, Work, WorkOutcome, tidy
 
 POLL_SECONDS = 1.0
 
@@ -54,7 +53,7 @@ class Progress:
 
 
 # Called after every run with its outcome; with None when runs start, and regularly while waiting.
-ReportProgress = Callable[[Planned | None, TaskOutcome | None, Progress], None]
+ReportProgress = Callable[[Planned | None, WorkOutcome | None, Progress], None]
 
 
 def open_runs(
@@ -101,14 +100,23 @@ def carry_out(
     done = len(names) - len(todo)
     progress = Progress(len(names) + plan.ahead, already_done=done, done=done, slots=engine.slots)
     config = {"commit": commit(), "versions": versions()}
-    queue = deque(_task(planned, store, keep, config, plan.name) for planned in todo.values())
-    elsewhere: deque[Task] = deque()  # claimed by another process
-    running: dict[str, Task] = {}
+    runs_folder = str(store.runs.resolve())
+
+    def tasks(runs: Sequence[Planned]) -> Iterator[Work]:
+        for planned, of_family in in_families(runs):
+            position = {name: getattr(planned, name) for name in ("seed", "trial", "held_out")}
+            position = {"experiment": plan.name, **position} if plan.name else {}
+            recorded = {**config, "planned": position}
+            yield Work(planned, runs_folder, keep, recorded, of_family)
+
+    queue = deque(tasks(list(todo.values())))
+    elsewhere: deque[Work] = deque()  # claimed by another process
+    running: dict[str, Work] = {}
     last_check = time.monotonic()
     while (queue or elsewhere or running) and not plan.over(engine.slots):
         started = False
         while queue and engine.free > 0:
-            task = queue.popleft()
+            task = engine.choose(queue)
             running[task.name] = task
             engine.submit(task)
             started = True
@@ -124,9 +132,9 @@ def carry_out(
                 elsewhere.append(task)
             else:
                 _count(progress, outcome, task, len(running))
-                for planned in _follow(plan, store, outcome, names, progress):
-                    known[planned.name] = planned
-                    queue.append(_task(planned, store, keep, config, plan.name))
+                following = _follow(plan, store, outcome, names, progress)
+                known |= {planned.name: planned for planned in following}
+                queue.extend(tasks(following))
                 if report is not None:
                     report(known[outcome.name], outcome, progress)
         elif not running and elsewhere:
@@ -139,16 +147,17 @@ def carry_out(
     return progress
 
 
-def _task(
-    planned: Planned, store: Store, keep: Keep, config: Mapping[str, object], experiment: str
-) -> Task:
-    names = ("seed", "trial", "held_out")
-    position = {"experiment": experiment, **{name: getattr(planned, name) for name in names}}
-    recorded = {**config, "planned": position if experiment else {}}
-    return Task(planned, str(store.runs.resolve()), keep, recorded)
+def in_families(runs: Sequence[Planned]) -> list[tuple[Planned, str]]:
+    """The runs, those that begin alike one after another, with the family if it has several."""
+    families = [family(planned.run) for planned in runs]
+    members: dict[str, list[Planned]] = {}
+    for number, (name, planned) in enumerate(zip(families, runs, strict=True)):
+        members.setdefault(name or str(number), []).append(planned)
+    groups = [(name if len(alike) > 1 else "", alike) for name, alike in members.items()]
+    return [(planned, name) for name, alike in groups for planned in alike]
 
 
-def _written(outcome: TaskOutcome, task: Task) -> TaskOutcome:
+def _written(outcome: WorkOutcome, task: Work) -> WorkOutcome:
     """Write a result that the worker could not: its disk may have space again."""
     if outcome.unwritten is None:
         return outcome
@@ -157,16 +166,14 @@ def _written(outcome: TaskOutcome, task: Task) -> TaskOutcome:
     except StateError:
         return outcome
     tidy(task.folder)
-    return TaskOutcome(
-        outcome.name, outcome.unwritten.status, outcome.unwritten.message, outcome.seconds
-    )
+    written = outcome.unwritten
+    return WorkOutcome(outcome.name, written.status, written.message, outcome.seconds)
 
 
-def _count(progress: Progress, outcome: TaskOutcome, task: Task, running: int) -> None:
+def _count(progress: Progress, outcome: WorkOutcome, task: Work, running: int) -> None:
     progress.running = running
     if outcome.status == "failed":
-        run = task.planned.run
-        what = f"{run.method} on {run.benchmark}"
+        what = f"{task.planned.run.method} on {task.planned.run.benchmark}"
         progress.failures.append(f"run {task.name} ({what}): {outcome.message}")
     else:
         progress.done += 1
@@ -175,7 +182,7 @@ def _count(progress: Progress, outcome: TaskOutcome, task: Task, running: int) -
 
 
 def _follow(
-    plan: Plan, store: Store, outcome: TaskOutcome, names: set[str], progress: Progress
+    plan: Plan, store: Store, outcome: WorkOutcome, names: set[str], progress: Progress
 ) -> list[Planned]:
     """The open runs that studies add; after a failure a study waits for the next command."""
     new_runs = plan.follow(outcome.name, store) if outcome.status != "failed" else []
@@ -193,11 +200,9 @@ def _follow(
     return to_do
 
 
-def _requeue(elsewhere: deque[Task], queue: deque[Task]) -> None:
+def _requeue(elsewhere: deque[Work], queue: deque[Work]) -> None:
     """Return runs of other processes to the queue when they are finished or abandoned."""
     for _ in range(len(elsewhere)):
         task = elsewhere.popleft()
-        released = task.folder.finished(features=task.planned.features) or is_stale(
-            task.folder.path
-        )
-        (queue if released else elsewhere).append(task)
+        finished = task.folder.finished(features=task.planned.features)
+        (queue if finished or is_stale(task.folder.path) else elsewhere).append(task)

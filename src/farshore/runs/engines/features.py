@@ -1,7 +1,5 @@
 """Save features of sources and target for figures, from the frozen model, after scoring."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 
@@ -28,9 +26,8 @@ def feature_saver(path: Path) -> Callable[[Learner, Scenario, Domain], None]:
     def save_features(learner: Learner, scenario: Scenario, target: Domain) -> None:
         tensors: dict[str, Tensor] = {}
         for number, domain in enumerate(scenario.sources, start=1):
-            tensors |= _features(
-                learner, domain.split("validation"), f"source {number} {domain.name}", scenario.seed
-            )
+            name, rows = f"source {number} {domain.name}", domain.split("validation")
+            tensors |= _features(learner, rows, name, scenario.seed)
         tensors |= _features(learner, target.split("all"), f"target {target.name}", scenario.seed)
         try:
             write_atomic(path, save(tensors))
@@ -42,12 +39,7 @@ def feature_saver(path: Path) -> Callable[[Learner, Scenario, Domain], None]:
 
 def _features(learner: Learner, rows: Rows, name: str, seed: int) -> dict[str, Tensor]:
     """`NAME features` and `NAME labels` of rows that the scenario's seed chooses."""
-    chosen = torch.randperm(len(rows), generator=generator(seed, "shown features", name))[
-        :ROWS_PER_DOMAIN
-    ]
-    inputs, labels = rows.take(chosen.to(rows.index.device))
-    features = learner.system.features(inputs)
-    return {
-        f"{name} features": features.cpu().clone().contiguous(),
-        f"{name} labels": labels.cpu().clone().contiguous(),
-    }
+    order = torch.randperm(len(rows), generator=generator(seed, "shown features", name))
+    inputs, labels = rows.take(order[:ROWS_PER_DOMAIN].to(rows.index.device))
+    made = {"features": learner.system.features(inputs), "labels": labels}
+    return {f"{name} {of}": each.cpu().clone().contiguous() for of, each in made.items()}

@@ -5,8 +5,6 @@ another worker resumes its run from the last finished domain. Workers that share
 NVIDIA's MPS daemon if it is installed.
 """
 
-from __future__ import annotations
-
 import os
 import signal
 import threading
@@ -19,10 +17,11 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from multiprocessing.resource_tracker import ensure_running
 
+from ..beginnings import Beginnings
 from ..store.claim import die_with_parent, killed_with_parent, release
 from .engine import ATTEMPTS, Engine
 from .mps import start_mps
-from .work import Task, TaskOutcome, carry_out_task
+from .work import Work, WorkOutcome, carry_out_work
 
 # How long an idle worker may take to exit by itself.
 SECONDS_TO_END = 10.0
@@ -35,7 +34,9 @@ class Worker:
     process: BaseProcess
     connection: Connection
     device: str | None
-    task: Task | None = None
+    task: Work | None = None
+    # That of its newest run.
+    family: str = ""
 
 
 @dataclass
@@ -51,9 +52,9 @@ class LocalEngine(Engine):
     gpus: int = 0
     mps: bool = True
     workers: list[Worker] = field(default_factory=list, init=False)
-    _retries: deque[Task] = field(default_factory=deque, init=False)
+    _retries: deque[Work] = field(default_factory=deque, init=False)
     _deaths: dict[str, int] = field(default_factory=dict, init=False)
-    _outcomes: deque[TaskOutcome] = field(default_factory=deque, init=False)
+    _outcomes: deque[WorkOutcome] = field(default_factory=deque, init=False)
 
     def __post_init__(self) -> None:
         self._daemon = start_mps() if self.mps and self.slots > self.gpus > 0 else None
@@ -61,23 +62,31 @@ class LocalEngine(Engine):
     @property
     def free(self) -> int:
         """Slots without a task."""
-        return (
-            self.slots
-            - sum(worker.task is not None for worker in self.workers)
-            - len(self._retries)
-        )
+        busy = sum(worker.task is not None for worker in self.workers)
+        return self.slots - busy - len(self._retries)
 
-    def submit(self, task: Task) -> None:
+    def choose(self, waiting: deque[Work]) -> Work:
+        """Take a run of an idle worker's family, else one of a family that no worker has."""
+        idle = {worker.family for worker in self.workers if worker.task is None} - {""}
+        taken = {worker.family for worker in self.workers} - {""}
+        own = (task for task in waiting if task.family in idle)
+        free = (task for task in waiting if task.family not in taken)
+        task = next(own, None) or next(free, waiting[0])
+        waiting.remove(task)
+        return task
+
+    def submit(self, task: Work) -> None:
         """Give the task to an idle worker, or to a new one if all are busy."""
-        idle = next((worker for worker in self.workers if worker.task is None), None)
-        worker = idle or self._start()
-        worker.task = task
+        idle = [worker for worker in self.workers if worker.task is None]
+        idle.sort(key=lambda worker: worker.family != task.family)
+        worker = idle[0] if idle else self._start()
+        worker.task, worker.family = task, task.family
         sent = task if worker.device is None else task.on(worker.device)
         # If the worker is dead, `next` notices and gives the task to another one.
         with suppress(OSError):
             worker.connection.send(sent)
 
-    def next(self, seconds: float) -> TaskOutcome | None:
+    def next(self, seconds: float) -> WorkOutcome | None:
         """The outcome of a run; a run whose worker died is submitted again."""
         while self._retries:
             self.submit(self._retries.popleft())
@@ -124,7 +133,7 @@ class LocalEngine(Engine):
         task = worker.task
         assert task is not None
         try:
-            outcome: TaskOutcome = worker.connection.recv()
+            outcome: WorkOutcome = worker.connection.recv()
         except (EOFError, OSError):
             self._reap(worker)
             self.workers.remove(worker)
@@ -132,13 +141,11 @@ class LocalEngine(Engine):
             if self._deaths[task.name] < ATTEMPTS:
                 self._retries.append(task)
                 return
-            outcome = TaskOutcome(
-                task.name,
-                "failed",
-                f"its process died {ATTEMPTS} times "
-                f"(last exit code {worker.process.exitcode}; -9 often means that memory ran out: "
-                "use fewer --workers)",
+            message = (
+                f"its process died {ATTEMPTS} times (last exit code {worker.process.exitcode}; -9 "
+                "often means that memory ran out: use fewer --workers)"
             )
+            outcome = WorkOutcome(task.name, "failed", message)
         worker.task = None
         self._outcomes.append(outcome)
 
@@ -191,9 +198,10 @@ def work(connection: Connection, parent: int, by_main: bool) -> None:
     import torch
 
     torch.set_num_threads(1)
+    beginnings = Beginnings()
     while True:
         try:
             task = connection.recv()
         except (EOFError, OSError):
             return
-        connection.send(carry_out_task(task))
+        connection.send(carry_out_work(task, beginnings=beginnings))

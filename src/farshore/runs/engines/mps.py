@@ -1,7 +1,5 @@
 """NVIDIA's MPS daemon: several processes run kernels on one GPU concurrently, not in turns."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess
@@ -25,10 +23,9 @@ def packed(gpus: int) -> int:
     """How many runs one GPU of this machine carries out at a time."""
     import torch
 
-    gib = (
-        min(torch.cuda.get_device_properties(number).total_memory for number in range(gpus)) / 2**30
-    )
-    return max(1, min(PACKED, (os.cpu_count() or 1) // gpus, int(gib // GIB_PER_RUN)))
+    sizes = [torch.cuda.get_device_properties(number).total_memory for number in range(gpus)]
+    fitting = int(min(sizes) // (GIB_PER_RUN << 30))
+    return max(1, min(PACKED, (os.cpu_count() or 1) // gpus, fitting))
 
 
 class Mps:
@@ -39,9 +36,8 @@ class Mps:
         self.environment = {name: os.environ.get(name) for name in (PIPES, LOGS)}
         os.environ |= {PIPES: self.folder, LOGS: self.folder}
         try:
-            subprocess.run(
-                [CONTROL, "-d"], check=True, capture_output=True, timeout=TIMEOUT_SECONDS
-            )
+            start = [CONTROL, "-d"]
+            subprocess.run(start, check=True, capture_output=True, timeout=TIMEOUT_SECONDS)
         except (OSError, subprocess.SubprocessError):
             self._clean_up()
             raise
@@ -49,13 +45,7 @@ class Mps:
     def close(self) -> None:
         """Stop the daemon; the processes that use it must have ended."""
         with suppress(OSError, subprocess.SubprocessError):
-            subprocess.run(
-                [CONTROL],
-                input=b"quit\n",
-                capture_output=True,
-                timeout=TIMEOUT_SECONDS,
-                check=False,
-            )
+            subprocess.run([CONTROL], input=b"quit\n", capture_output=True, timeout=TIMEOUT_SECONDS)
         self._clean_up()
 
     def _clean_up(self) -> None:

@@ -4,21 +4,19 @@ Needs the extra `cluster`. Ray schedules the tasks, starts and stops processes, 
 if its node is lost; the run then resumes from the last finished domain in the shared folder.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from ...errors import FarshoreError, needs
 from .engine import ATTEMPTS, Engine
-from .work import Task, TaskOutcome, carry_out_task
+from .work import Work, WorkOutcome, carry_out_work
 
 
-def _in_one_thread(task: Task) -> TaskOutcome:
+def _in_one_thread(task: Work) -> WorkOutcome:
     """Carry out a task on a node of the cluster."""
     import torch
 
     torch.set_num_threads(1)
-    return carry_out_task(task)
+    return carry_out_work(task)
 
 
 class RayEngine(Engine):
@@ -26,8 +24,8 @@ class RayEngine(Engine):
 
     def __init__(
         self,
-        *,
         address: str | None = None,
+        *,
         slots: int | None = None,
         gpu: bool = False,
         runs_per_gpu: int = 1,
@@ -48,51 +46,42 @@ class RayEngine(Engine):
                     include_dashboard=False,
                 )
             except (ConnectionError, ValueError) as error:
-                raise FarshoreError(
-                    f"--address {address}: no Ray cluster answers there ({error})"
-                ) from None
+                why = f"--address {address}: no Ray cluster answers there ({error})"
+                raise FarshoreError(why) from None
         resources = ray.cluster_resources()
-        available = (
-            int(resources.get("GPU", 0) * runs_per_gpu) if gpu else int(resources.get("CPU", 1))
-        )
+        cores, gpus = resources.get("CPU", 1), resources.get("GPU", 0)
+        available = int(gpus * runs_per_gpu if gpu else cores)
         if gpu and available == 0:
             raise FarshoreError("--device cuda: the Ray cluster has no GPU")
         # Nodes may join later: `slots` may exceed what the cluster has now.
         self.slots = slots or max(1, available)
-        options = {
-            "num_cpus": 0 if gpu else 1,
-            "num_gpus": 1 / runs_per_gpu if gpu else 0,
-            "max_retries": ATTEMPTS - 1,
-        }
-        self._remote = self.ray.remote(**options)(_in_one_thread)
-        self._tasks: dict[Any, Task] = {}
+        share = 1 / runs_per_gpu if gpu else 0
+        remote = self.ray.remote(num_cpus=int(not gpu), num_gpus=share, max_retries=ATTEMPTS - 1)
+        self._remote = remote(_in_one_thread)
+        self._tasks: dict[Any, Work] = {}
 
     @property
     def free(self) -> int:
         """Free positions in the queue."""
         return self.slots - len(self._tasks)
 
-    def submit(self, task: Task) -> None:
+    def submit(self, task: Work) -> None:
         """Hand the task to Ray."""
         self._tasks[self._remote.remote(task)] = task
 
-    def next(self, seconds: float) -> TaskOutcome | None:
+    def next(self, seconds: float) -> WorkOutcome | None:
         """Wait at most this long for an outcome."""
-        ready, _ = (
-            self.ray.wait(list(self._tasks), num_returns=1, timeout=seconds)
-            if self._tasks
-            else ([], [])
-        )
+        if not self._tasks:
+            return None
+        ready, _ = self.ray.wait(list(self._tasks), num_returns=1, timeout=seconds)
         if not ready:
             return None
         task = self._tasks.pop(ready[0])
         try:
-            outcome: TaskOutcome = self.ray.get(ready[0])
+            outcome: WorkOutcome = self.ray.get(ready[0])
         except self.ray.exceptions.RayError as error:
-            first_line = (
-                str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            )
-            return TaskOutcome(task.name, "failed", first_line)
+            lines = [*str(error).strip().splitlines(), type(error).__name__]
+            return WorkOutcome(task.name, "failed", lines[0])
         return outcome
 
     def close(self) -> None:

@@ -1,13 +1,11 @@
 """How a worker carries out one run: claim it, start or resume it, write the result, release it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil
 import time
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,9 +18,10 @@ from ...base.files import append_line, reason, remove_temporary, write_inside
 from ...errors import FarshoreError, StateError
 from ...loggers import make_logger
 from ...observer import Observer
+from ..beginnings import Beginnings
 from ..plan.plan import Planned
 from ..protocol import execute
-from ..result import Result
+from ..result import Matrix, Result
 from ..resume import Resume, is_litter
 from ..search.optuna_search import promising, seen_scores
 from ..store.claim import Claim, ClaimLostError, take
@@ -55,13 +54,15 @@ RESULT_ONLY = Keep()
 
 
 @dataclass(frozen=True)
-class Task:
+class Work:
     """A planned run, the folder of runs to write to, and what is recorded beside it."""
 
     planned: Planned
     runs: str
     keep: Keep = RESULT_ONLY
     config: Mapping[str, Any] = field(default_factory=dict)
+    # The runs of a family begin alike; empty if there is no other one to carry out.
+    family: str = ""
 
     @property
     def name(self) -> str:
@@ -73,13 +74,13 @@ class Task:
         """The folder of the run."""
         return RunFolder(Path(self.runs) / self.name)
 
-    def on(self, device: str) -> Task:
+    def on(self, device: str) -> "Work":
         """The same task on another device."""
         return replace(self, planned=replace(self.planned, named=self.planned.named.on(device)))
 
 
 @dataclass(frozen=True)
-class TaskOutcome:
+class WorkOutcome:
     """How a task ended.
 
     `claimed`: another process has claimed the run. `failed`: the message gives the reason; running
@@ -134,40 +135,46 @@ class Together(Observer):
     """Several observers as one; each receives every event, in this order."""
 
     def __init__(self, *observers: Observer) -> None:
-        for event in ("note", "start", "step", "domain"):
-            setattr(self, event, partial(_tell, [getattr(each, event) for each in observers]))
+
+        def tell(name: str, *event: Any) -> None:
+            for each in observers:
+                getattr(each, name)(*event)
+
+        for name in ("note", "start", "step", "domain"):
+            setattr(self, name, partial(tell, name))
 
 
-def _tell(receivers: Sequence[Callable[..., None]], *event: Any) -> None:
-    for receive in receivers:
-        receive(*event)
-
-
-def carry_out_task(task: Task, observer: Observer | None = None) -> TaskOutcome:
+def carry_out_work(
+    task: Work, observer: Observer | None = None, beginnings: Beginnings | None = None
+) -> WorkOutcome:
     """Carry out one run, watched by `observer`; every error but Ctrl-C becomes an outcome."""
     began = time.perf_counter()
     folder = task.folder
     try:
         claim = take(folder.path)
         if claim is None:
-            return TaskOutcome(task.name, "claimed")
+            return WorkOutcome(task.name, "claimed")
         with claim:
-            status, message = _finish(task, folder, claim, observer)
+            status, message = _finish(task, folder, claim, observer, beginnings)
     except UnwrittenError as error:
         return replace(_failed(task, str(error), began), unwritten=error.result)
     except ClaimLostError:
-        return TaskOutcome(task.name, "claimed")
+        return WorkOutcome(task.name, "claimed")
     except FarshoreError as error:
         return _failed(task, str(error), began)
     except OSError as error:
         return _failed(task, f"{error.filename or folder.path}: {reason(error)}", began)
     except Exception as error:
         return _failed(task, f"{type(error).__name__}: {error}", began, traceback.format_exc())
-    return TaskOutcome(task.name, status, message, time.perf_counter() - began)
+    return WorkOutcome(task.name, status, message, time.perf_counter() - began)
 
 
 def _finish(
-    task: Task, folder: RunFolder, claim: Claim, observer: Observer | None
+    task: Work,
+    folder: RunFolder,
+    claim: Claim,
+    observer: Observer | None,
+    beginnings: Beginnings | None,
 ) -> tuple[TaskStatus, str]:
     """The status of a claimed run, which is carried out unless it has a result."""
     planned, run, keep = task.planned, task.planned.run, task.keep
@@ -178,15 +185,11 @@ def _finish(
         return existing.status, existing.message
     named_by = dict(planned.named.described)
     folder.write_config({"run": run.model_dump(mode="json"), "named_by": named_by, **task.config})
-    resume = (
-        Resume(folder.stages, keep=keep.states, least_seconds=LEAST_SECONDS)
-        if keep.resumable
-        else None
-    )
-    opened = feature_saver(folder.features) if planned.features else None
-    is_promising = (
-        (lambda matrix: promising(planned.earlier, seen_scores(matrix))) if run.halving else None
-    )
+    resume = Resume(folder.stages, keep=keep.states, least_seconds=LEAST_SECONDS)
+
+    def is_promising(matrix: Matrix) -> bool:
+        return promising(planned.earlier, seen_scores(matrix))
+
     watching: list[Observer] = [Lines(folder, claim), *([observer] if observer is not None else [])]
     logger = make_logger(keep.log, log_folder(task.runs, keep.log), task.name) if keep.log else None
     try:
@@ -195,9 +198,10 @@ def _finish(
             normal=True,
             observer=Together(*watching, *([logger] if logger is not None else [])),
             save_model=folder.model if keep.model else None,
-            resume=resume,
-            opened=opened,
-            promising=is_promising,
+            resume=resume if keep.resumable else None,
+            opened=feature_saver(folder.features) if planned.features else None,
+            promising=is_promising if run.halving else None,
+            beginnings=beginnings if task.family else None,
         )
     except BaseException:
         if logger is not None:
@@ -209,7 +213,7 @@ def _finish(
     except StateError as error:
         raise UnwrittenError(str(error), result) from error
     tidy(folder)
-    if resume is not None:
+    if keep.resumable:
         resume.clear()
     if logger is not None:  # at the end: a log that cannot be written must not cost the result
         logger.finish(result)
@@ -230,8 +234,8 @@ def tidy(folder: RunFolder) -> None:
         shutil.rmtree(folder.stages, ignore_errors=True)
 
 
-def _failed(task: Task, message: str, began: float, trace: str = "") -> TaskOutcome:
+def _failed(task: Work, message: str, began: float, trace: str = "") -> WorkOutcome:
     """Record a failure in the run's folder if the disk permits; it does not count as a result."""
     with suppress(FarshoreError):
         write_inside(Path(task.runs), task.folder.failure, f"{message}\n{trace}".encode())
-    return TaskOutcome(task.name, "failed", message, time.perf_counter() - began, trace)
+    return WorkOutcome(task.name, "failed", message, time.perf_counter() - began, trace)

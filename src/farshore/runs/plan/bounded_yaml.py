@@ -4,8 +4,7 @@ Aliases are refused: a few lines of them describe more than any memory holds, or
 contains itself.
 """
 
-from __future__ import annotations
-
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,9 +28,8 @@ def read_yaml(path: Path) -> Any:
         reason = error.strerror if isinstance(error, OSError) else error
         raise FarshoreError(f"{path} cannot be read: {reason}") from None
     if len(data) > LARGEST_FILE:
-        raise FarshoreError(
-            f"{path} is larger than {LARGEST_FILE:,} bytes: it is not an experiment"
-        )
+        why = f"{path} is larger than {LARGEST_FILE:,} bytes: it is not an experiment"
+        raise FarshoreError(why)
     try:
         text = data.decode()
         _check_events(text)
@@ -44,9 +42,8 @@ def read_yaml(path: Path) -> Any:
 
 def write_yaml(contents: Any) -> str:
     """Plain values as YAML, in their order and without aliases."""
-    return str(
-        yaml.dump(contents, Dumper=_WithoutAliases, sort_keys=False, allow_unicode=True, width=120)
-    )
+    write = partial(yaml.dump, Dumper=_WithoutAliases, sort_keys=False, allow_unicode=True)
+    return str(write(contents, width=120))
 
 
 class _WithoutAliases(yaml.SafeDumper):
@@ -60,9 +57,8 @@ def _check_events(text: str) -> None:
     depth = 0
     for count, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
         if isinstance(event, yaml.AliasEvent):
-            raise FarshoreError(
-                f"{_line(event)}: aliases (*{event.anchor}) are not allowed: write the value out"
-            )
+            why = f"{_line(event)}: aliases (*{event.anchor}) are not allowed: write the value out"
+            raise FarshoreError(why)
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:

@@ -1,7 +1,5 @@
 """The commands that repeat what is recorded, as a person would type them."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Mapping
 
@@ -12,9 +10,10 @@ from .experiment import Experiment, Part
 
 # Options of a benchmark that are flags of `farshore run` and `farshore compare` under their names.
 FLAGS = (
-    *("domain", "label", "drop", "time", "time_format", "group", "categories", "weight"),
+    *("domain", "label", "drop", "time", "time_format", "group", "categories", "text", "weight"),
     *("separator", "encoding", "decimal", "preprocess", "metric", "classes", "shared_rows"),
-    *("image", "size", "skip_broken", "domain_by", "domains", "severity", "weights"),
+    *("task", "log_label", "unit", "image", "size", "skip_broken", "domain_by", "domains"),
+    *("severity", "weights"),
 )
 # Benchmarks whose data are typed as a path, and the flag that chooses each among them, if any.
 BY_PATH = {"table": "", "image-folder": "", "image-table": "image"}
@@ -65,13 +64,8 @@ def data_words(benchmark: str, options: Mapping[str, object]) -> list[str]:
 def run_words(run: Run) -> list[str]:
     """The data, network and method options of a run, as typed after `farshore run`."""
     data = data_words(run.benchmark, run.options)
-    return [
-        data[0],
-        run.method,
-        *data[1:],
-        *assignments("--network-set", run.network_settings),
-        *setting_words(run.settings),
-    ]
+    network = assignments("--network-set", run.network_settings)
+    return [data[0], run.method, *data[1:], *network, *setting_words(run.settings)]
 
 
 def comparison_after(run: Run, methods: Iterable[str], sources: int) -> tuple[str, str]:

@@ -7,12 +7,10 @@ record of its own: the first is called `compare-BENCHMARK`, later ones end in a 
 conditions.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import MappingProxyType
@@ -131,7 +129,7 @@ def record_comparison(requested: Experiment, runs: Path) -> Experiment:
         recorded = [experiment for experiment, _ in recorded_experiments(runs, []).values()]
         whole = _extended(requested, recorded)
         record_experiment(whole, runs, make_book(runs / FOLDER / "none.yaml"))
-    return requested.model_copy(update={"name": whole.name})
+    return requested.but(name=whole.name)
 
 
 def plan_comparison(
@@ -156,23 +154,17 @@ def _extended(requested: Experiment, recorded: Sequence[Experiment]) -> Experime
     if requested.name not in names_in_use:
         return requested
     ending = hashlib.sha256(conditions.encode()).hexdigest()[:6]
-    return requested.model_copy(update={"name": f"{requested.name}-{ending}"})
+    return requested.but(name=f"{requested.name}-{ending}")
 
 
 def _conditions(experiment: Experiment) -> str:
     """Everything that must agree for runs to share a table: conditions and the data's seed."""
-    parts = {
-        json.dumps(
-            part.model_dump(mode="json", exclude=_extended_by(part), exclude_defaults=True),
-            sort_keys=True,
-        )
-        for part in experiment.parts
-    }
+    parts = set()
+    for part in experiment.parts:
+        extended = EXTENDED - {"orders"} if in_turn(part.target) else EXTENDED
+        conditions = part.model_dump(mode="json", exclude=extended, exclude_defaults=True)
+        parts.add(json.dumps(conditions, sort_keys=True))
     return json.dumps([experiment.scenario_seed, sorted(parts)])
-
-
-def _extended_by(part: Part) -> set[str]:
-    return EXTENDED - {"orders"} if in_turn(part.target) else EXTENDED
 
 
 def _joined(first: Experiment, second: Experiment) -> Experiment:
@@ -185,7 +177,7 @@ def _joined(first: Experiment, second: Experiment) -> Experiment:
         for method in part.methods:
             for order in part.orders:
                 seeds.setdefault((method, words[order]), set()).update(run_seeds)
-    return first.model_copy(update=_grouped(first.parts[0], seeds, list(words.values())))
+    return first.but(**_grouped(first.parts[0], seeds, list(words.values())))
 
 
 def _words(experiment: Experiment, words: Sequence[str]) -> dict[str, str]:
@@ -214,23 +206,13 @@ def _grouped(
         for run_seeds, orders in by_seeds.items():
             parts.setdefault((tuple(orders), run_seeds), []).append(method)
     main_seeds = next(iter(parts))[1]
-    return {
-        "search": _search(main_seeds),
-        "parts": [
-            template.model_copy(
-                update={
-                    "methods": methods,
-                    "orders": list(orders),
-                    "search": None if run_seeds == main_seeds else _search(run_seeds),
-                }
-            )
-            for (orders, run_seeds), methods in parts.items()
-        ],
-    }
-
-
-def _search(seeds: Iterable[int]) -> Search:
-    return Search(trials=1, seeds=list(seeds))
+    searches = {seeds: Search(trials=1, seeds=list(seeds)) for _, seeds in parts}
+    main = searches.pop(main_seeds)
+    of_methods = [
+        template.but(methods=methods, orders=list(orders), search=searches.get(run_seeds))
+        for (orders, run_seeds), methods in parts.items()
+    ]
+    return {"search": main, "parts": of_methods}
 
 
 def _lock(stack: ExitStack, folder: Path) -> None:

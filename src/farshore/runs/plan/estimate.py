@@ -1,13 +1,12 @@
 """Estimate the cost of a sweep from finished runs and short probes of the others."""
 
-from __future__ import annotations
-
 import resource
 import sys
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from multiprocessing import get_context
 
 import torch
@@ -44,24 +43,20 @@ def estimate(plan: Plan, store: Store, todo: Mapping[str, Planned]) -> CostEstim
     for planned in todo.values():
         benchmark_probes = probes.setdefault(_pair(planned.run)[0], [])
         is_new = planned.run.method not in {run.method for run in benchmark_probes}
-        if (
-            _pair(planned.run) not in known
-            and is_new
-            and len(benchmark_probes) < PROBES_PER_BENCHMARK
-        ):
+        few = len(benchmark_probes) < PROBES_PER_BENCHMARK
+        if few and is_new and _pair(planned.run) not in known:
             benchmark_probes.append(planned.run)
-    probed, peak = _probe([run for runs in probes.values() for run in runs])
+    probed, peak = dict[tuple[str, str], float](), 0
+    if runs := list(chain(*probes.values())):  # in its own process, whose memory is a worker's
+        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+            probed, peak = pool.submit(probe, runs).result()
     by_benchmark: dict[str, list[float]] = {}
     for pair, seconds in {**known, **probed}.items():
         by_benchmark.setdefault(pair[0], []).append(seconds)
     total = 0.0
     for planned in todo.values():
         pair = _pair(planned.run)
-        others = (
-            by_benchmark.get(pair[0])
-            or [seconds for times in by_benchmark.values() for seconds in times]
-            or [0.0]
-        )
+        others = by_benchmark.get(pair[0]) or list(chain(*by_benchmark.values())) or [0.0]
         # Trials that a study has yet to draw count in full: how many will be stopped is unknown.
         more = sum(study.ahead for study in plan.studies.values() if study.newest == planned.name)
         total += (1 + more) * known.get(pair, probed.get(pair, sum(others) / len(others)))
@@ -81,14 +76,6 @@ def _known(plan: Plan, store: Store, todo: Mapping[str, Planned]) -> dict[tuple[
 def _pair(run: Run) -> tuple[str, str]:
     """The title of the benchmark (the file name for own data) and the method."""
     return make_benchmark(run.benchmark, run.options).title, run.method
-
-
-def _probe(runs: Sequence[Run]) -> tuple[dict[tuple[str, str], float], int]:
-    """Probe in a process of its own, so that its memory is that of a worker."""
-    if not runs:
-        return {}, 0
-    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
-        return pool.submit(probe, list(runs)).result()
 
 
 def probe(runs: Sequence[Run]) -> tuple[dict[tuple[str, str], float], int]:

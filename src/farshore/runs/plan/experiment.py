@@ -11,12 +11,10 @@ parts:
 Own data are listed with the benchmarks as {table: {path: heart.csv, domain: hospital, label: num}}.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Literal, Self, cast
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
@@ -58,6 +56,10 @@ class Spec(BaseModel):
     """A section of an experiment file. Unknown keys are refused."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    def but(self, **changed: Any) -> Self:
+        """The same section with other values of some keys."""
+        return self.model_copy(update=changed)
 
 
 def _check_seeds(seeds: object) -> object:
@@ -144,14 +146,10 @@ class Part(Spec):
     @property
     def data(self) -> list[Data]:
         """The benchmarks, including own data."""
-        entries: list[dict[str, dict[str, Any]]] = [
-            entry if isinstance(entry, dict) else {entry: {}} for entry in self.benchmarks
-        ]
-        return [
-            Data(name, options, make_benchmark(name, options).title)
-            for entry in entries
-            for name, options in entry.items()
-        ]
+        entries: list[tuple[str, dict[str, Any]]] = []
+        for entry in self.benchmarks:
+            entries += entry.items() if isinstance(entry, dict) else [(entry, {})]
+        return [Data(name, of, make_benchmark(name, of).title) for name, of in entries]
 
     def options_of(self, data: Data) -> dict[str, Any]:
         """The part's options that the benchmark has, overridden by those of the entry."""
@@ -203,9 +201,8 @@ def read_experiment(path: Path, own: Collection[str] | None = ()) -> Experiment:
     """
     data = read_yaml(path)
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
-        raise FarshoreError(
-            f"{path} is not an experiment: it should have keys such as name, about and parts"
-        )
+        why = f"{path} is not an experiment: it should have keys such as name, about and parts"
+        raise FarshoreError(why)
     try:
         experiment = Experiment(**data)
         check(experiment)
@@ -308,11 +305,8 @@ def check_dependencies(experiment: Experiment, book: Book) -> None:
 
 def needs(experiment: Experiment) -> list[str]:
     """The names of the experiments that this one takes settings or runs from."""
-    names = [
-        *experiment.reads,
-        *(part.settings_from for part in experiment.parts if part.settings_from is not None),
-    ]
-    return list(dict.fromkeys(names))
+    taken = [part.settings_from for part in experiment.parts if part.settings_from is not None]
+    return list(dict.fromkeys([*experiment.reads, *taken]))
 
 
 def _check_settings(part: Part, where: str) -> None:
@@ -375,9 +369,8 @@ def _check_optuna(experiment: Experiment, part: Part, where: str) -> None:
             "source-validation"
         )
     if DRAWN in part.orders:
-        raise FarshoreError(
-            f"{where}.orders: {DRAWN} is not allowed with search by optuna: use random"
-        )
+        why = f"{where}.orders: {DRAWN} is not allowed with search by optuna: use random"
+        raise FarshoreError(why)
     if part.features:
         raise FarshoreError(
             f"{where}.features: search by optuna stops trials early: use "
@@ -392,11 +385,9 @@ def start_from(experiment: Experiment, weights: str) -> Experiment:
         kinds = [BENCHMARKS.get(data.benchmark) for data in part.data]
         if not any("weights" in kind.Options.model_fields for kind in kinds):
             return part
-        return part.model_copy(update={"options": {**part.options, "weights": weights}})
+        return part.but(options={**part.options, "weights": weights})
 
-    return experiment.model_copy(
-        update={"parts": [with_weights(part) for part in experiment.parts]}
-    )
+    return experiment.but(parts=[with_weights(part) for part in experiment.parts])
 
 
 def with_forms(experiment: Experiment) -> Experiment:
@@ -412,9 +403,9 @@ def with_forms(experiment: Experiment) -> Experiment:
             given, kind = part.options_of(data), BENCHMARKS.get(data.benchmark)
             options = kind.normal_network(part.network, part.network_settings, given)[2]
             entries.append({data.benchmark: dict(data.options if options == given else options)})
-        return part.model_copy(update={"benchmarks": entries})
+        return part.but(benchmarks=entries)
 
-    return experiment.model_copy(update={"parts": [written(part) for part in experiment.parts]})
+    return experiment.but(parts=[written(part) for part in experiment.parts])
 
 
 def check_search(by: str) -> SearchBy:
@@ -426,19 +417,11 @@ def check_search(by: str) -> SearchBy:
 
 def search_by(experiment: Experiment, by: SearchBy) -> Experiment:
     """The same experiment with another search in all of its parts."""
-
-    def changed_search(search: Search) -> Search:
-        return search.model_copy(update={"by": by})
-
     parts = [
-        part
-        if part.search is None
-        else part.model_copy(update={"search": changed_search(part.search)})
+        part.but(search=part.search.but(by=by)) if part.search is not None else part
         for part in experiment.parts
     ]
-    changed = experiment.model_copy(
-        update={"search": changed_search(experiment.search), "parts": parts}
-    )
+    changed = experiment.but(search=experiment.search.but(by=by), parts=parts)
     check(changed)
     return changed
 

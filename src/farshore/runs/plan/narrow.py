@@ -3,8 +3,6 @@
 Runs keep their names, so nothing is done twice.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from types import MappingProxyType
 
@@ -33,12 +31,10 @@ def narrow(
         ]
         kept_methods = [name for name in part.systems if chosen is None or name in chosen]
         if kept_benchmarks and kept_methods:
-            parts.append(
-                part.model_copy(update={"benchmarks": kept_benchmarks, "methods": kept_methods})
-            )
+            parts.append(part.but(benchmarks=kept_benchmarks, methods=kept_methods))
     if not parts:
         raise FarshoreError(f"{experiment.name} has no run with these --benchmarks and --methods")
-    return experiment.model_copy(update={"parts": parts})
+    return experiment.but(parts=parts)
 
 
 STEPS = 2
@@ -47,51 +43,34 @@ BATCH = 16
 
 def tiny(experiment: Experiment) -> Experiment:
     """At most 2 trials of 1 seed, 2 steps per domain, 16 rows a batch; parts keep differing."""
-    return experiment.model_copy(
-        update={
-            "search": _search(experiment.search),
-            "parts": [tiny_part for part in experiment.parts for tiny_part in _parts(part)],
-        }
-    )
+    parts = [tiny_part for part in experiment.parts for tiny_part in _parts(part)]
+    return experiment.but(search=_search(experiment.search), parts=parts)
 
 
 def _search(search: Search) -> Search:
     seeds = 1 if isinstance(search.seeds, int) else search.seeds[:1]
-    return search.model_copy(update={"trials": min(search.trials, 2), "seeds": seeds})
-
-
-def _orders(words: list[str]) -> list[str]:
-    """At most two orders. One given by names becomes `reversed`: stand-ins have other names."""
-    several = [word for word in words if word == "all" or word.startswith("balanced:")]
-    if several:
-        return ["listed", "reversed"]
-    return list(dict.fromkeys("reversed" if BETWEEN_NAMES in word else word for word in words))[:2]
+    return search.but(trials=min(search.trials, 2), seeds=seeds)
 
 
 def _parts(part: Part) -> list[Part]:
     """One part per stand-in benchmark, because each has its own name for a chosen target."""
-    names = dict.fromkeys(BENCHMARKS.get(data.benchmark).stand_in for data in part.data)
-    return [
-        part.model_copy(
-            update={
-                "benchmarks": [name],
-                "options": {
-                    option: value
-                    for option, value in part.options.items()
-                    if option in BENCHMARKS.get(name).Options.model_fields
-                },
-                "target": BENCHMARKS.get(name).domains[0]
-                if part.target is not None and not in_turn(part.target)
-                else EACH
-                if part.target is not None
-                else None,
-                "orders": _orders(part.orders),
-                "steps": STEPS if part.steps is None else STEPS // 2,
-                "memory": max(12, part.memory // 25) if part.memory is not None else None,
-                "at_most": {**part.at_most, "batch_size": BATCH},
-                "search": _search(part.search) if part.search is not None else None,
-                "values": 2,
-            }
-        )
-        for name in names
-    ]
+    # At most two orders. One given by names becomes `reversed`: stand-ins have other names.
+    words = dict.fromkeys("reversed" if BETWEEN_NAMES in word else word for word in part.orders)
+    several = any(word == "all" or word.startswith("balanced:") for word in words)
+    part = part.but(
+        orders=["listed", "reversed"] if several else list(words)[:2],
+        steps=STEPS if part.steps is None else STEPS // 2,
+        memory=max(12, part.memory // 25) if part.memory is not None else None,
+        at_most={**part.at_most, "batch_size": BATCH},
+        search=_search(part.search) if part.search is not None else None,
+        values=2,
+    )
+    parts = []
+    for name in dict.fromkeys(BENCHMARKS.get(data.benchmark).stand_in for data in part.data):
+        kind, target = BENCHMARKS.get(name), part.target
+        known = kind.Options.model_fields
+        options = {option: value for option, value in part.options.items() if option in known}
+        if target is not None:
+            target = EACH if in_turn(target) else kind.domains[0]
+        parts.append(part.but(benchmarks=[name], options=options, target=target))
+    return parts

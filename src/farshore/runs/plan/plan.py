@@ -1,10 +1,9 @@
 """The plan: every run of an experiment, in the order in which they are carried out."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Any
 
 from ...benchmarks import BENCHMARKS, make_benchmark
@@ -12,6 +11,7 @@ from ...benchmarks.benchmark import Benchmark
 from ...data.scenario import arrange
 from ...errors import FarshoreError
 from ...networks import is_large
+from .. import catalog
 from ..run import NormalRun
 from ..search.selection import Chosen, Rule, Trial, select_by_seed
 from ..search.space import capped, distributions, grid, trial_settings
@@ -97,10 +97,8 @@ class WaitingMethod:
     @property
     def sentence(self) -> str:
         """The same in words."""
-        return (
-            f"{self.method} on {self.benchmark} waits for {self.experiment}: "
-            f"{self.missing.sentence}"
-        )
+        what = f"{self.method} on {self.benchmark}"
+        return f"{what} waits for {self.experiment}: {self.missing.sentence}"
 
 
 @dataclass(frozen=True)
@@ -168,9 +166,7 @@ class Plan:
     def follow(self, ended: str, store: Store) -> list[Planned]:
         """Add the runs that follow from the result of the run named `ended`, and return them."""
         waiting = [key for key, study in self.studies.items() if study.newest == ended]
-        new_runs = [
-            planned for key in waiting for planned in _advance(self.studies[key], *key, store)
-        ]
+        new_runs = [run for key in waiting for run in _advance(self.studies[key], *key, store)]
         self.runs += new_runs
         return new_runs
 
@@ -233,10 +229,8 @@ def _plan_place(
     """Add the runs of a part on one benchmark with one target."""
     part, search, benchmark, aim = place.part, place.search, place.benchmark, place.aim
     orders = arrange_sources(benchmark, part.orders, aim, place.experiment.scenario_seed)
-    count = (
-        len(plan.runs) + plan.ahead + len(part.systems) * len(orders) * _per_method(part, search)
-    )
-    if count > MOST_RUNS:
+    further = len(part.systems) * len(orders) * _per_method(part, search)
+    if (count := len(plan.runs) + plan.ahead + further) > MOST_RUNS:
         raise FarshoreError(
             f"{place.experiment.name} has {count:,} runs or more, and at most {MOST_RUNS:,} are "
             "allowed: use fewer trials, seeds or orders"
@@ -259,12 +253,12 @@ def _plan_place(
             continue
         else:
             settings = _searched(place, method)
+        first = 1 if catalog.find(method).any_order else len(orders)
         for varied, seed, run_seed, trial, values in settings:
-            for order, arranged in orders.items():
+            for order, arranged in islice(orders.items(), first):
                 if order == DRAWN:
-                    arranged = draw_order(
-                        benchmark, aim.target, search_seed=search.seed, seed=seed, trial=trial
-                    )
+                    drawn = {"search_seed": search.seed, "seed": seed, "trial": trial}
+                    arranged = draw_order(benchmark, aim.target, **drawn)
                 condition = Condition(place.number, title, method, order, varied, aim.name)
                 run = place.run(method, run_seed, arranged, values)
                 plan.runs += _with_held_out(run, condition, seed, trial, place)
@@ -316,11 +310,9 @@ def selected(plan: Plan, store: Store) -> dict[Condition, Chosen | Missing]:
     for condition, runs in conditions.items():
         ahead = sum(study.ahead for (key, _), study in plan.studies.items() if key == condition)
         missing = ahead + sum(not store.folder(planned.name).finished() for planned in runs)
-        choices[condition] = (
-            Missing(missing, len(runs) + ahead)
-            if missing
-            else select_by_seed(_trials(runs, store), plan.selection)
-        )
+        choices[condition] = Missing(missing, len(runs) + ahead)
+        if not missing:
+            choices[condition] = select_by_seed(_trials(runs, store), plan.selection)
     return choices
 
 
@@ -348,22 +340,13 @@ def _searched(place: PartOnData, method: str) -> TrialSettings:
     part, search, benchmark = place.part, place.search, place.benchmark
     for seed, number in search.run_seeds.items():
         for trial in range(search.trials):
-            values = trial_settings(
-                method,
-                benchmark,
-                search_seed=search.seed,
-                number=seed,
-                trial=trial,
-                fixed=part.settings,
-            )
+            values = trial_settings(method, benchmark, search.seed, seed, trial, part.settings)
             yield "", seed, number, trial, capped(method, benchmark, values, part.at_most)
 
 
 def _advance(study: Study, condition: Condition, seed: int, store: Store) -> list[Planned]:
-    return [
-        Planned(named, condition, seed, trial, earlier=earlier)
-        for trial, named, earlier in study.advance(store)
-    ]
+    of_study = study.advance(store)
+    return [Planned(named, condition, seed, trial, earlier=past) for trial, named, past in of_study]
 
 
 def _taken(place: PartOnData, method: str, chosen: Chosen | None) -> TrialSettings:
@@ -389,15 +372,11 @@ def _taken(place: PartOnData, method: str, chosen: Chosen | None) -> TrialSettin
         if not part.vary:
             yield "", seed, number, trial, base
         for name in part.vary:
-            for value in grid(_distribution(method, benchmark, name), part.values):
+            search = distributions(method, benchmark).get(name)
+            if search is None:
+                raise FarshoreError(f"vary: {name!r} is not a searched setting of {method}")
+            for value in grid(search, part.values):
                 yield f"{name} = {value:.6g}", seed, number, trial, {**base, name: value}
-
-
-def _distribution(method: str, benchmark: Benchmark, name: str) -> Any:
-    search = distributions(method, benchmark).get(name)
-    if search is None:
-        raise FarshoreError(f"vary: {name!r} is not a searched setting of {method}")
-    return search
 
 
 def _with_held_out(
@@ -417,16 +396,9 @@ def _with_held_out(
     target = benchmark.choose_target(run.target)
     names = [name for name in benchmark.domain_names() if name not in run.left_out]
     for source in arrange(names, target, run.order):
-        order = (
-            tuple(name for name in run.order if name != source) if run.order is not None else None
-        )
-        fields = {
-            "target": source,
-            "left_out": (target, *run.left_out),
-            "held_out": True,
-            "order": order,
-        }
-        inner = NormalRun(run.model_copy(update=fields))
+        order = run.order and tuple(name for name in run.order if name != source)
+        fields = {"target": source, "left_out": (target, *run.left_out), "held_out": True}
+        inner = NormalRun(run.model_copy(update={**fields, "order": order}))
         # Its target and its order stay written out.
         named = replace(name_run(inner, benchmark), run=inner)
         planned.append(Planned(named, condition, seed, trial, held_out=source))

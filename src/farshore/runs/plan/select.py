@@ -1,7 +1,5 @@
 """Methods, targets and source orders by the words that commands and experiments use for them."""
 
-from __future__ import annotations
-
 import itertools
 import math
 from collections.abc import Mapping, Sequence
@@ -26,6 +24,17 @@ EACH = "each"
 # `all` names at most this many orders; beyond it, `balanced:k` takes a sample.
 MOST_ORDERS = 720
 Groups = Mapping[str, Sequence[str]]
+# Quick methods of different kinds: no replay, replay, an invariant method, a closed form.
+USUAL_METHODS = ("finetune", "er", "cl-coral", "ridge")
+# What stands beside the methods in every comparison: the most frequent class, and for tables what
+# a user would take who has the rows of all sources at once.
+MAJORITY = "majority"
+POOLED = ("joint-linear", "joint-forest", "joint-trees")
+
+
+def references(benchmark: Benchmark) -> list[str]:
+    """The references that belong to these data; images have only the most frequent class."""
+    return [MAJORITY, *(POOLED if benchmark.network == "mlp" else ())]
 
 
 def select_methods(words: Sequence[str], groups: Groups = MappingProxyType({})) -> list[str]:
@@ -142,14 +151,13 @@ def select_orders(
         elif word.startswith("random") and _count(word[6:]) > 0:
             orders.append(_random_order(listed, _count(word[6:]), seed))
         elif BETWEEN_NAMES in word:
-            orders.append(
-                tuple(arrange(benchmark.domain_names(), target, word.split(BETWEEN_NAMES)))
-            )
+            names = word.split(BETWEEN_NAMES)
+            orders.append(tuple(arrange([*listed, target], target, names)))
         else:
-            names = BETWEEN_NAMES.join(listed[::-1])
+            turned = BETWEEN_NAMES.join(listed[::-1])
             raise FarshoreError(
                 f"unknown order {word!r}: use listed, reversed, random1, random2, ..., all, "
-                f"balanced:{len(listed)}, or names as in {names}"
+                f"balanced:{len(listed)}, or names as in {turned}"
             )
     return orders
 
@@ -168,13 +176,18 @@ def expand_orders(
             expanded.append(word)
             continue
         listed = benchmark.listed(benchmark.choose_target(target))
+        count = math.factorial(len(listed))
+        if word == "all" and count > MOST_ORDERS:
+            raise FarshoreError(
+                f"orders: all is not allowed with {len(listed)} sources, which have {count:,} "
+                f"orders: use balanced:{2 * len(listed)}"
+            )
         if word == "all":
-            orders = _all_orders(listed)
+            orders = list(itertools.permutations(listed))
         else:
             orders = _balanced_orders(listed, word.removeprefix("balanced:"), seed)
-        expanded += [
-            "listed" if order == tuple(listed) else BETWEEN_NAMES.join(order) for order in orders
-        ]
+        usual = tuple(listed)
+        expanded += ["listed" if of == usual else BETWEEN_NAMES.join(of) for of in orders]
     return list(dict.fromkeys(expanded))
 
 
@@ -196,15 +209,6 @@ def different_orders(
     for word, order in zip((*usual, *words), orders, strict=True):
         named.setdefault(order, word)
     return {order: named[order] for order in orders[len(usual) :]}
-
-
-def _all_orders(listed: Sequence[str]) -> list[tuple[str, ...]]:
-    if math.factorial(len(listed)) > MOST_ORDERS:
-        raise FarshoreError(
-            f"orders: all is not allowed with {len(listed)} sources, which have "
-            f"{math.factorial(len(listed)):,} orders: use balanced:{2 * len(listed)}"
-        )
-    return list(itertools.permutations(listed))
 
 
 def _count(text: str) -> int:
@@ -234,9 +238,8 @@ def _balanced_orders(listed: Sequence[str], text: str, seed: int) -> list[tuple[
 def _random_order(listed: Sequence[str], number: int, seed: int) -> tuple[str, ...]:
     """A random order, other than listed, reversed and earlier random ones if possible."""
     if number > MOST_ORDERS:
-        raise FarshoreError(
-            f"order 'random{number}' is not allowed: use random1 to random{MOST_ORDERS}"
-        )
+        why = f"order 'random{number}' is not allowed: use random1 to random{MOST_ORDERS}"
+        raise FarshoreError(why)
     used = {tuple(listed), tuple(listed[::-1])}
     for count in range(1, number + 1):
         if len(used) >= math.factorial(len(listed)):

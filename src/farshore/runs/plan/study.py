@@ -5,8 +5,6 @@ its first trial, it draws the same settings, gets the same run names and finds t
 A sweep that was killed therefore continues where it stopped.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
@@ -58,9 +56,8 @@ class Study:
         """Further trials up to one without a result: number, run, scores of those before."""
         while self.ahead and (self._drawn is None or self._ended(store)):
             self._drawn = self._draw()
-            settings = capped(
-                self.run.method, self._benchmark, {**self._drawn, **self.fixed}, self.at_most
-            )
+            chosen = {**self._drawn, **self.fixed}
+            settings = capped(self.run.method, self._benchmark, chosen, self.at_most)
             # Nothing precedes the defaults: they run to the end, as in every other search.
             run = self.run.model_copy(update={"settings": settings, "halving": self._known > 0})
             named = name_run(run.normal())
@@ -76,41 +73,22 @@ class Study:
         except StateError:
             return False
         matrix = result.matrices["validation"]
-        self._past.append(
-            Past(
-                self._full_settings(self._drawn),
-                seen_scores(matrix),
-                average(matrix) if result.status == "done" else None,
-            )
-        )
+        # The drawn settings over the defaults, which are all that the first trial has.
+        settings = {**defaults(self.run.method, self._benchmark), **self._drawn}
+        final = average(matrix) if result.status == "done" else None
+        self._past.append(Past(settings, seen_scores(matrix), final))
         return True
 
     def _draw(self) -> dict[str, Any]:
         method, benchmark, trial = self.run.method, self._benchmark, len(self._past)
-        searched = {
-            name: search
-            for name, search in distributions(method, benchmark).items()
-            if name not in self.fixed
-        }
+        known = distributions(method, benchmark)
+        searched = {name: search for name, search in known.items() if name not in self.fixed}
         if trial < RANDOM_TRIALS or not searched:
-            return trial_settings(
-                method,
-                benchmark,
-                search_seed=self.search_seed,
-                number=self.seed,
-                trial=trial,
-                fixed=self.fixed,
-            )
+            fixed = self.fixed
+            return trial_settings(method, benchmark, self.search_seed, self.seed, trial, fixed)
         condition = (benchmark.name, method, self.run.target or "", ",".join(self.run.order or ()))
-        return propose(
-            searched,
-            self._past,
-            seed=derive(self.search_seed, "optuna", *condition, self.seed, trial),
-        )
-
-    def _full_settings(self, drawn: Mapping[str, Any]) -> dict[str, Any]:
-        """The drawn settings over the defaults, which are all that the first trial has."""
-        return {**defaults(self.run.method, self._benchmark), **drawn}
+        seed = derive(self.search_seed, "optuna", *condition, self.seed, trial)
+        return propose(searched, self._past, seed=seed)
 
     @property
     def _benchmark(self) -> Benchmark:

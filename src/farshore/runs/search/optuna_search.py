@@ -14,8 +14,6 @@ of its trials.
   target is not used.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -50,27 +48,24 @@ def propose(
     """TPE's next draw: values more frequent among the better trials than among the others."""
     optuna = find_optuna()
     scales = {name: _scale(optuna, search) for name, search in searched.items()}
-    study = optuna.create_study(
-        direction="maximize",
-        sampler=optuna.samplers.TPESampler(n_startup_trials=0, seed=seed % 2**32),
-    )
+    sampler = optuna.samplers.TPESampler(n_startup_trials=0, seed=seed % 2**32)
+    study = optuna.create_study(direction="maximize", sampler=sampler)
     state = optuna.trial.TrialState
     for trial in past:
-        points = {
-            name: _point(search, trial.settings[name])
+        known = {
+            name: point
             for name, search in searched.items()
             if name in trial.settings
+            and (point := _point(search, trial.settings[name])) is not None
         }
-        known = {name: point for name, point in points.items() if point is not None}
-        study.add_trial(
-            optuna.trial.create_trial(
-                state=state.COMPLETE if trial.value is not None else state.PRUNED,
-                value=trial.value,
-                params=known,
-                distributions={name: scales[name] for name in known},
-                intermediate_values=dict(enumerate(trial.scores, start=1)),
-            )
+        ended = optuna.trial.create_trial(
+            state=state.COMPLETE if trial.value is not None else state.PRUNED,
+            value=trial.value,
+            params=known,
+            distributions={name: scales[name] for name in known},
+            intermediate_values=dict(enumerate(trial.scores, start=1)),
         )
+        study.add_trial(ended)
     drawn = study.ask(scales).params
     return {name: _value(search, drawn[name]) for name, search in searched.items()}
 
@@ -106,12 +101,9 @@ def _scale(optuna: Any, search: Distribution) -> Any:
     """The scale on which a distribution is uniform: exponents of a power, indices of a choice."""
     if isinstance(search, Choice):
         return optuna.distributions.CategoricalDistribution(range(len(search.options)))
-    kind = (
-        optuna.distributions.IntDistribution
-        if isinstance(search, UniformInt)
-        else optuna.distributions.FloatDistribution
-    )
-    return kind(search.low, search.high)
+    whole = isinstance(search, UniformInt)
+    kinds = optuna.distributions
+    return (kinds.IntDistribution if whole else kinds.FloatDistribution)(search.low, search.high)
 
 
 def _point(search: Distribution, value: Any) -> float | int | None:
@@ -124,11 +116,8 @@ def _point(search: Distribution, value: Any) -> float | int | None:
         # Rounding, or truncation to a whole number, may put the point just below the lowest one.
         point = math.log(value) / math.log(search.base)
         slack = math.log((value + 1) / value) / math.log(search.base) if search.whole else 1e-9
-        return (
-            min(max(point, search.low), search.high)
-            if search.low - slack <= point <= search.high + slack
-            else None
-        )
+        inside = search.low - slack <= point <= search.high + slack
+        return min(max(point, search.low), search.high) if inside else None
     return value if search.low <= value <= search.high else None
 
 

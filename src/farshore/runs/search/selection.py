@@ -11,8 +11,6 @@ The first two cannot use the target: `source-validation` reads the matrices of t
 runs that `leave-one-source-out` reads contain no score of the real target.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -80,6 +78,5 @@ def _held_out_score(trial: Trial) -> float | None:
 def select_by_seed(trials: Mapping[int, Sequence[Trial]], rule: Rule) -> Chosen:
     """Select the best trial of each seed separately."""
     best = {seed: select(seed_trials, rule) for seed, seed_trials in trials.items()}
-    return Chosen(
-        {seed: trial for seed, trial in best.items() if trial is not None}, seeds=len(trials)
-    )
+    found = {seed: trial for seed, trial in best.items() if trial is not None}
+    return Chosen(found, seeds=len(trials))

@@ -6,9 +6,8 @@ the others, and methods share the settings they have in common. Trial 7 of two m
 learning rate and batch size.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -29,23 +28,18 @@ def run_seed(search_seed: int, number: int) -> int:
 def trial_settings(
     method: str,
     benchmark: Benchmark,
-    *,
     search_seed: int,
     number: int,
     trial: int,
-    fixed: Mapping[str, Any] | None = None,
+    fixed: Mapping[str, Any] = MappingProxyType({}),
 ) -> dict[str, Any]:
     """The settings of a trial of seed `number`; `fixed` ones are the same in all."""
-    fixed = dict(fixed or {})
-    if trial == 0:
-        return fixed
     drawn = {}
-    for name, search in distributions(method, benchmark).items():
+    for name, search in distributions(method, benchmark).items() if trial else ():
         if name not in fixed:
-            drawn[name] = search.draw(
-                np.random.default_rng(derive(search_seed, "draw", number, trial, name))
-            )
-    return drawn | fixed
+            seed = derive(search_seed, "draw", number, trial, name)
+            drawn[name] = search.draw(np.random.default_rng(seed))
+    return drawn | dict(fixed)
 
 
 def distributions(method: str, benchmark: Benchmark) -> dict[str, Distribution]:

@@ -6,8 +6,6 @@ only one succeeds. The highest number owns the run. A run is thus never without 
 take-over, and an owner that was merely suspended notices that it has lost the run.
 """
 
-from __future__ import annotations
-
 import ctypes
 import json
 import os
@@ -20,7 +18,6 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 from ...base.files import TEMPORARY_END, read_file, refuse_links, temporary_path
 from ...base.lock import is_running
@@ -52,16 +49,11 @@ class Claim:
         self._ended = threading.Event()
         self._heart = threading.Thread(target=self._beat, daemon=True)
 
-    def __enter__(self) -> Claim:
+    def __enter__(self) -> "Claim":
         self._heart.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._heart.join()
         if not self.lost.is_set():
@@ -227,10 +219,7 @@ def remove_litter(folder: Path) -> None:
 def die_with_parent(
     parent: int, *, seconds: float = 0.5, end: Callable[[int], object] = os._exit
 ) -> None:
-    """Watch the parent process and exit when it is gone.
-
-    A killed sweep thus leaves no workers behind.
-    """
+    """Exit when the parent process is gone: a killed sweep leaves no workers behind."""
 
     def watch() -> None:
         pause = threading.Event()

@@ -1,7 +1,5 @@
 """The name of a run: a hash of everything that determines its numbers."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Mapping
@@ -28,7 +26,7 @@ class NamedRun:
     name: str
     described: Mapping[str, Any]
 
-    def on(self, device: str) -> NamedRun:
+    def on(self, device: str) -> "NamedRun":
         """The same run on another device, which does not count for the name."""
         return replace(self, run=NormalRun(self.run.model_copy(update={"device": device})))
 
@@ -56,15 +54,10 @@ def _canonical(run: NormalRun, benchmark: Benchmark) -> NormalRun:
     if run.order is None and (run.target is None or benchmark.own_data):
         return run if run.target != usual else run.model_copy(update={"target": None})
     target = benchmark.choose_target(run.target)
-    names = [name for name in benchmark.domain_names() if name not in run.left_out]
-    sources = arrange(names, target, run.order)
     listed = [name for name in benchmark.listed(target) if name not in run.left_out]
-    return run.model_copy(
-        update={
-            "target": None if target == usual else target,
-            "order": None if sources == listed else run.order,
-        }
-    )
+    sources = arrange([*listed, target], target, run.order)
+    order = None if sources == listed else run.order
+    return run.model_copy(update={"target": None if target == usual else target, "order": order})
 
 
 def _describe(run: NormalRun, benchmark: Benchmark) -> dict[str, Any]:
@@ -75,13 +68,10 @@ def _describe(run: NormalRun, benchmark: Benchmark) -> dict[str, Any]:
     not by their location.
     """
     described = run.model_dump(mode="json", exclude_defaults=True, exclude={"device", "options"})
-    options = {
-        name: value for name, value in run.options.items() if name not in benchmark.path_options
-    }
-    digest = benchmark.data_digest()
-    described |= _weights(run)
-    more = {"options": options, "data": digest}
-    described |= {name: value for name, value in more.items() if value}
+    paths = benchmark.path_options
+    options = {name: value for name, value in run.options.items() if name not in paths}
+    more = {"options": options, "data": benchmark.data_digest()}
+    described |= _weights(run) | {name: value for name, value in more.items() if value}
     method = catalog.find(run.method).results_version
     versions = {"method": method, "benchmark": benchmark.results_version}
     return described | {"results_versions": versions}

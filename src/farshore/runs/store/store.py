@@ -15,8 +15,6 @@ experiments again and finds their runs. The folder of a run contains:
 - `result.sha256`, `result.json`: the result; `result.json` is written last
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -59,13 +57,11 @@ class RunFolder:
             data = read_file(self.result)
             expected = read_file(self.checksum).decode(errors="replace").strip()
         except OSError as error:
-            raise StateError(
-                f"{error.filename or self.result} cannot be read: {error.strerror or error}"
-            ) from error
+            why = f"{error.filename or self.result} cannot be read: {error.strerror or error}"
+            raise StateError(why) from error
         if hashlib.sha256(data).hexdigest() != expected:
-            raise StateError(
-                f"{self.result} is damaged: its checksum is not the one in {self.checksum.name}"
-            )
+            why = f"{self.result} is damaged: its checksum is not the one in {self.checksum.name}"
+            raise StateError(why)
         return Result.read(self.result)
 
     def write(self, result: Result) -> None:
@@ -123,9 +119,8 @@ def run_folders(runs: Path) -> Iterator[RunFolder]:
 def checked_config(config: Mapping[str, Any] | None) -> dict[str, Any]:
     """What tables use of a run's description; parts of a wrong type are left out."""
     checked: dict[str, Any] = {}
-    planned, named_by, commit = (
-        (config or {}).get(key) for key in ("planned", "named_by", "commit")
-    )
+    config = config or {}
+    planned, named_by, commit = (config.get(key) for key in ("planned", "named_by", "commit"))
     if isinstance(planned, Mapping):
         checked["planned"] = {
             key: value
@@ -173,7 +168,7 @@ class Store:
 
 
 class _ReadOnce(RunFolder):
-    def __init__(self, path: Path, store: ReadingStore) -> None:
+    def __init__(self, path: Path, store: "ReadingStore") -> None:
         super().__init__(path)
         self.store = store
 
@@ -234,18 +229,16 @@ class ReadingStore(Store):
         try:
             result = folder.read()
         except FarshoreError as error:
-            self.damaged.append(
-                f"{error}; its run counts as missing, and the same command will repeat it"
-            )
+            what = "its run counts as missing, and the same command will repeat it"
+            self.damaged.append(f"{error}; {what}")
             return None
         if result.target is None:
             return result
         # No table shows the confusion matrix, which is most of a result's size if there are many
         # classes; the rows of each class are enough for the level of the most frequent one.
         counts = [[sum(row)] for row in result.target.confusion]
-        return result.model_copy(
-            update={"target": result.target.model_copy(update={"confusion": counts})}
-        )
+        target = result.target.model_copy(update={"confusion": counts})
+        return result.model_copy(update={"target": target})
 
 
 FOLDER = "experiments"
@@ -281,10 +274,8 @@ def recorded_experiments(
     for path in sorted((runs / FOLDER).glob("*.yaml")):
         try:
             experiment = read_experiment(path, None)
-            recorded[path.stem] = (
-                experiment,
-                recorded_book(runs, path.stem.removeprefix(experiment.name)),
-            )
+            book = recorded_book(runs, path.stem.removeprefix(experiment.name))
+            recorded[path.stem] = (experiment, book)
         except FarshoreError as error:
             if damaged is None:
                 raise
@@ -298,9 +289,8 @@ def recorded_book(runs: Path, ending: str = "") -> Book:
     def find(name: str) -> Experiment:
         path = _file(runs, name, ending)
         if not path.is_file():
-            raise FarshoreError(
-                f"{runs} does not record the experiment {name!r}: sweep it into this folder first"
-            )
+            why = f"{runs} does not record the experiment {name!r}: sweep it into this folder first"
+            raise FarshoreError(why)
         return read_experiment(path, None)
 
     return find

@@ -1,7 +1,5 @@
 """ClosedForm: what the closed-form learners have in common."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from typing import ClassVar, Literal
 
@@ -9,6 +7,8 @@ import torch
 
 from ...entry import Entry
 from ...settings import Choice, MethodSettings, setting
+from ...tasks.classification import CLASSIFICATION
+from ...tasks.task import Task
 from .head import Head
 from .sums import DomainSums, Level
 
@@ -29,9 +29,7 @@ class ClosedFormSettings(MethodSettings):
         "inputs, but network for images if it is pretrained or your own",
     )
     first_domain_tuning: bool = setting(
-        False,
-        help="train the network on the first domain for the run's steps, then freeze it and use "
-        "its features",
+        False, help="train the network on the first domain, then freeze it and use its features"
     )
 
 
@@ -49,10 +47,11 @@ class ClosedForm(Entry):
 
     def __init__(self, settings: MethodSettings) -> None:
         self.settings = settings
+        # What a label is; set by the system.
+        self.task: Task = CLASSIFICATION
 
-    @property
-    def projection(self) -> int:
-        """The width of the random projection; 0 if there is none."""
+    def projection(self, features: int) -> int:
+        """The width of the random projection of that many features; 0 if there is none."""
         return 0
 
     @abstractmethod

@@ -4,8 +4,6 @@ Its strength and its temperature are chosen by leaving out one source at a time:
 other sources is judged on the sums of the one that was left out. No row is needed for it.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -33,7 +31,7 @@ class Head:
     weight: Tensor
     bias: Tensor
 
-    def scaled(self, factor: float) -> Head:
+    def scaled(self, factor: float) -> "Head":
         """The same head with all logits multiplied by this factor."""
         return Head(factor * self.weight, factor * self.bias)
 
@@ -42,18 +40,20 @@ class Head:
 class ScoreSums:
     """Sums of the scores s that a head gives to the rows of a domain, computed from its sums.
 
-    products: Σ s sᵀ; by_class: Σ s per class, one column per class; counts: rows per class.
+    products: Σ s sᵀ; by_class: Σ s per class, one column per class; counts: rows per class;
+    target_squares: Σ y² over all rows and outputs, y one-hot or numbers.
     """
 
     products: Tensor
     by_class: Tensor
     counts: Tensor
+    target_squares: Tensor
 
     @property
     def squared_error(self) -> Tensor:
-        """The mean over rows of |s - y|², y one-hot: (tr Σ s sᵀ - 2 Σ_i s_{y_i} + n) / n."""
-        rows = self.counts.sum()
-        return (self.products.trace() - 2 * self.by_class.trace() + rows) / rows
+        """The mean over rows of |s - y|²: (tr Σ s sᵀ - 2 tr Σ s yᵀ + Σ |y|²) / n."""
+        squares = self.products.trace() - 2 * self.by_class.trace() + self.target_squares
+        return squares / self.counts.sum()
 
 
 def solve(matrix: Tensor, right: Tensor, *, least: float) -> Tensor:
@@ -77,7 +77,7 @@ def score(head: Head, domain: Sums) -> ScoreSums:
     products = head.weight.T @ domain.products @ head.weight + summed + summed.T
     products = products + domain.rows * torch.outer(head.bias, head.bias)
     by_class = projected + torch.outer(head.bias, domain.counts)
-    return ScoreSums(products, by_class, domain.counts)
+    return ScoreSums(products, by_class, domain.counts, domain.target_squares.sum())
 
 
 def folds(domains: DomainSums) -> Iterator[tuple[Sums, Sums]]:
@@ -101,10 +101,8 @@ def temperature(scores: list[ScoreSums], inflation: float = 1.0) -> float:
 
     def cross_entropy(log_factor: float) -> float:
         factor = math.exp(log_factor)
-        return sum(
-            float((weights * _cross_entropy(factor * draws, right)).sum())
-            for draws, right, weights in drawn
-        )
+        losses = (of * _cross_entropy(factor * draws, right) for draws, right, of in drawn)
+        return sum(float(each.sum()) for each in losses)
 
     many = len(scores[0].counts) > MANY_CLASSES
     narrowings = MANY_CLASSES_NARROWINGS if many else NARROWINGS

@@ -1,7 +1,5 @@
 """Majority: the most frequent class, the score that any learner must beat."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 from ...settings import MethodSettings, setting
@@ -12,7 +10,7 @@ from .sums import DomainSums, Level
 UNUSED = "has no influence"
 
 
-class MajoritySettings(MethodSettings):
+class UnusedSettings(MethodSettings):
     """Those of every method, which benchmarks set for all; none is used."""
 
     learning_rate: float = setting(1e-3, gt=0, help=UNUSED)
@@ -21,9 +19,10 @@ class MajoritySettings(MethodSettings):
 
 
 class Majority(ClosedForm):
-    """Predict the most frequent class of all domains so far, without looking at the row.
+    """Predict the most frequent class of all domains so far, or the mean label, for any row.
 
-    Equation: h_c(x) = log(n_c / n), with the number n_c of rows of class c in all domains.
+    Equation: h_c(x) = log(n_c / n), with the number n_c of rows of class c in all domains; for
+    numbers h(x) = Σ y / n.
     Paper: none; the usual reference in tables of scores.
 
     It is not ranked: a method that does not beat it has learned nothing that helps at the target.
@@ -31,15 +30,16 @@ class Majority(ClosedForm):
     """
 
     name = "majority"
+    needs_classes = False
     reference = "the most frequent class"
     kind = "reference"
     weighs_classes = False
-    Settings: ClassVar[type[MethodSettings]] = MajoritySettings
-    settings: MajoritySettings
+    Settings: ClassVar[type[MethodSettings]] = UnusedSettings
+    settings: UnusedSettings
     level: ClassVar[Level] = "counts"
 
     def fit(self, domains: DomainSums) -> Head:
-        """The logarithm of each class's share."""
+        """The logarithm of each class's share, or the mean label."""
         total = domains.total()
-        shares = total.counts / total.rows
-        return Head(total.by_class, shares.clamp(min=1e-12).log())
+        bias = self.task.guess(total.counts / total.rows)
+        return Head(total.by_class[:, : len(bias)], bias)

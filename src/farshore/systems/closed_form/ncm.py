@@ -1,7 +1,5 @@
 """NCM: the nearest class mean."""
 
-from __future__ import annotations
-
 from typing import ClassVar
 
 import torch

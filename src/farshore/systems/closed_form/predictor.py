@@ -1,7 +1,5 @@
 """Predictor: frozen features, a random projection if there is one, and the linear head."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """SLDA: streaming linear discriminant analysis."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 import torch
@@ -16,16 +14,10 @@ class SLDASettings(ClosedFormSettings):
     """The shrinkage 1e-4 and equal class priors are the paper's; the distributions are ours."""
 
     shrinkage: float = setting(
-        1e-4,
-        Power(10, -5, -0.3),
-        gt=1e-8,
-        le=1,
-        help="ε, the share of a multiple of the identity in the covariance",
+        1e-4, Power(10, -5, -0.3), gt=1e-8, le=1, help="ε, the identity's share in the covariance"
     )
     prior: Literal["equal", "counts"] = setting(
-        "equal",
-        Choice(("equal", "counts")),
-        help="class priors: all equal, or the classes' shares of all rows",
+        "equal", Choice(("equal", "counts")), help="class priors: equal, or shares of all rows"
     )
 
 

@@ -5,8 +5,6 @@ in an order that their names decide, whatever the order in which they were learn
 rounding does not depend on it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
@@ -14,7 +12,7 @@ from typing import Literal
 
 import torch
 from torch import Tensor
-from torch.nn.functional import one_hot, pad
+from torch.nn.functional import pad
 
 from ...base.randomness import derive
 
@@ -36,30 +34,45 @@ class Sums:
 
     by_class: Σ h per class, [width, classes]; counts: rows per class, [classes].
     squares: Σ |h|², or None; products: Σ h hᵀ, [width, width], or None.
+
+    Of labels that are numbers, the columns are those of `Task.targets` t instead of one-hot
+    classes: by_class is Σ h tᵀ, counts Σ t, which also adds up to the rows, and moments Σ t².
     """
 
     by_class: Tensor
     counts: Tensor
     squares: Tensor | None = None
     products: Tensor | None = None
+    moments: Tensor | None = None
+
+    @property
+    def outputs(self) -> int:
+        """How many columns are outputs: all classes, and of numbers all but the last column."""
+        return len(self.counts) - (self.moments is not None)
+
+    @property
+    def target_squares(self) -> Tensor:
+        """Σ t² over the rows, for each output; of one-hot classes, these are their counts."""
+        return (self.counts if self.moments is None else self.moments)[: self.outputs]
 
     @property
     def rows(self) -> Tensor:
         """How many rows were summed, or their total weight."""
         return self.counts.sum()
 
-    def __add__(self, other: Sums) -> Sums:
+    def __add__(self, other: "Sums") -> "Sums":
         return self._combined(other, 1)
 
-    def __sub__(self, other: Sums) -> Sums:
+    def __sub__(self, other: "Sums") -> "Sums":
         return self._combined(other, -1)
 
-    def _combined(self, other: Sums, sign: int) -> Sums:
+    def _combined(self, other: "Sums", sign: int) -> "Sums":
         return Sums(
             torch.add(self.by_class, other.by_class, alpha=sign),
             torch.add(self.counts, other.counts, alpha=sign),
             _plus(self.squares, other.squares, sign),
             _plus(self.products, other.products, sign),
+            _plus(self.moments, other.moments, sign),
         )
 
 
@@ -73,34 +86,33 @@ class Adder:
     """Sums a domain's rows batch by batch; `dtype` is that of the products in a batch."""
 
     def __init__(
-        self,
-        width: int,
-        classes: int,
-        level: Level,
-        dtype: torch.dtype,
-        device: torch.device,
+        self, width: int, classes: int, level: Level, dtype: torch.dtype, device: torch.device
     ) -> None:
-        self.classes, self.level, self.dtype = classes, level, dtype
+        self.level, self.dtype = level, dtype
         zeros = partial(torch.zeros, dtype=torch.float64, device=device)
         self.by_class = zeros((width, classes))
         self.counts, self.squares = zeros((classes,)), zeros(())
         self.products = zeros((width, width)) if level == "products" else None
+        self.moments: Tensor | None = None
 
     def add(
         self,
         features: Tensor,
-        labels: Tensor,
+        targets: Tensor,
         class_weight: Tensor | None,
         row_weights: Tensor | None = None,
     ) -> None:
         """Add rows; each counts as much as its class weighs, times its own weight if given."""
-        members = one_hot(labels, self.classes).to(self.dtype)
+        members = targets.to(self.dtype)
         weighs = class_weight is not None or row_weights is not None
         if class_weight is not None:
             members = members * class_weight.to(self.dtype)
         if row_weights is not None:
             members = members * row_weights[:, None].to(self.dtype)
         self.counts += members.double().sum(dim=0)
+        if targets.is_floating_point():
+            moments = (members.double() * targets).sum(dim=0)
+            self.moments = moments if self.moments is None else self.moments + moments
         if self.level == "counts":
             return
         features = features.to(self.dtype)
@@ -120,6 +132,8 @@ class Adder:
             kept["squares"] = self.squares
         if self.products is not None:
             kept["products"] = fold(self.products)
+        if self.moments is not None:
+            kept["moments"] = self.moments
         return kept
 
 
@@ -146,7 +160,8 @@ def unfold(folded: Tensor) -> Tensor:
 def unpack(kept: Mapping[str, Tensor]) -> Sums:
     """The sums of a domain, with whole matrices."""
     products = unfold(kept["products"]) if "products" in kept else None
-    return Sums(kept["by_class"], kept["counts"], kept.get("squares"), products)
+    moments = kept.get("moments")
+    return Sums(kept["by_class"], kept["counts"], kept.get("squares"), products, moments)
 
 
 def add_up(domains: Iterable[Mapping[str, Tensor]]) -> Mapping[str, Tensor]:

@@ -1,14 +1,14 @@
 """Fitting boosted trees with scikit-learn or LightGBM; both give the same kind of ensemble."""
 
-from __future__ import annotations
-
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
 
 from ...errors import needs
-from .ensemble import TreeEnsemble, from_sklearn, from_trees
+from ...tasks.task import Task
+from .ensemble import TreeEnsemble, from_regressors, from_sklearn, from_trees
 from .entry import TreesSettings
 
 # The bins of scikit-learn, and the rows up to which it bins all of them.
@@ -23,13 +23,15 @@ def fit_sklearn(
     labels: np.ndarray,
     weights: np.ndarray | None,
     *,
-    classes: int,
+    task: Task,
     seed: int,
 ) -> TreeEnsemble:
     """Fit scikit-learn's HistGradientBoosting."""
-    from sklearn.ensemble import HistGradientBoostingClassifier
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-    model = HistGradientBoostingClassifier(
+    make = partial(
+        task.either(HistGradientBoostingClassifier, HistGradientBoostingRegressor),
+        **task.boosting("sklearn"),
         learning_rate=settings.learning_rate,
         max_iter=settings.iterations,
         max_leaf_nodes=settings.leaves,
@@ -41,7 +43,12 @@ def fit_sklearn(
     bins: dict[int, _Bins] = {}
     if weights is not None and len(inputs) <= MOST_BINNED:
         inputs, bins = _binned(inputs, weights)
-    ensemble = from_sklearn(model.fit(inputs, labels, sample_weight=weights), classes)
+    if labels.ndim > 1:
+        fitted = [make().fit(inputs, each, sample_weight=weights) for each in labels.T]
+        ensemble = from_regressors(fitted)
+    else:
+        fitted = [make().fit(inputs, labels, sample_weight=weights)]
+        ensemble = from_sklearn(fitted[0], task.outputs)
     leaf = ensemble.left == torch.arange(len(ensemble.left))
     for column, (numbers, thresholds) in bins.items():
         nodes = (ensemble.feature == column) & ~leaf
@@ -83,7 +90,7 @@ def fit_lightgbm(
     labels: np.ndarray,
     weights: np.ndarray | None,
     *,
-    classes: int,
+    task: Task,
     seed: int,
 ) -> TreeEnsemble:
     """Fit LightGBM with the same settings, in the way that repeats itself exactly."""
@@ -92,11 +99,7 @@ def fit_lightgbm(
     except ImportError:
         what = "library = 'lightgbm' needs the package lightgbm"
         raise needs("trees", what, otherwise="use library=sklearn") from None
-    present, numbers = np.unique(labels, return_inverse=True)
-    several = len(present) > 2
     parameters = {
-        "objective": "multiclass" if several else "binary",
-        **({"num_class": len(present)} if several else {}),
         "learning_rate": settings.learning_rate,
         "num_leaves": settings.leaves,
         "min_data_in_leaf": settings.rows_per_leaf,
@@ -107,13 +110,23 @@ def fit_lightgbm(
         "num_threads": torch.get_num_threads(),
         "verbosity": -1,
     }
-    rows = lightgbm.Dataset(inputs, numbers, weight=weights, params={"verbosity": -1})
-    booster = lightgbm.train(parameters, rows, num_boost_round=settings.iterations)
-    dumped = booster.dump_model()
-    outputs = int(dumped["num_tree_per_iteration"])
-    trees = [_flat(tree["tree_structure"]) for tree in dumped["tree_info"]]
+
+    def trees_of(numbers: np.ndarray, objective: dict[str, Any]) -> tuple[list[Any], int]:
+        rows = lightgbm.Dataset(inputs, numbers, weight=weights, params={"verbosity": -1})
+        chosen = {**parameters, **objective}
+        dumped = lightgbm.train(chosen, rows, num_boost_round=settings.iterations).dump_model()
+        trees = [_flat(tree["tree_structure"]) for tree in dumped["tree_info"]]
+        return trees, int(dumped["num_tree_per_iteration"])
+
     # Its first trees already contain the scores that boosting starts from.
-    return from_trees(trees, np.zeros(outputs), present, classes)
+    if labels.ndim > 1:
+        found = [trees_of(each, task.boosting("lightgbm"))[0] for each in labels.T]
+        turns = [tree for of_turn in zip(*found, strict=True) for tree in of_turn]
+        return from_trees(turns, np.zeros(len(found)), np.arange(len(found)), len(found))
+    present, numbers = np.unique(labels, return_inverse=True)
+    several = {"objective": "multiclass", "num_class": len(present)}
+    trees, outputs = trees_of(numbers, several if len(present) > 2 else {"objective": "binary"})
+    return from_trees(trees, np.zeros(outputs), present, task.outputs)
 
 
 def _flat(root: dict[str, Any]) -> dict[str, np.ndarray]:

@@ -1,6 +1,4 @@
-"""TreeEnsemble: boosted trees as arrays, evaluated for many rows and trees at once."""
-
-from __future__ import annotations
+"""TreeEnsemble: boosted trees or a forest as arrays, evaluated for many rows and trees at once."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,11 +16,12 @@ ABSENT = -30.0
 
 
 class TreeEnsemble(nn.Module):
-    """Logits of boosted trees.
+    """Logits of boosted trees, or of a forest.
 
     Nodes of all trees are concatenated. `left` and `right` are the next nodes of each node; a leaf
-    points to itself, so that `depth` steps end in a leaf from every root. `output` is the column
-    to which a tree adds.
+    points to itself, so that `depth` steps end in a leaf from every root. A leaf of a boosted tree
+    has one `value`, and `output` is the column to which its tree adds. A leaf of a forest has the
+    share of each class, and all trees add to all columns.
     """
 
     feature: Tensor
@@ -44,6 +43,11 @@ class TreeEnsemble(nn.Module):
         assign = torch.nn.functional.one_hot(parts["output"], len(parts["baseline"]))
         self.register_buffer("assign", assign.double(), persistent=False)
 
+    @property
+    def forest(self) -> bool:
+        """Whether leaves have the shares of classes."""
+        return self.value.ndim == 2
+
     def forward(self, inputs: Tensor) -> Tensor:
         """Logits [n, classes] of rows [n, d]."""
         rows = inputs.flatten(1).double()
@@ -51,6 +55,8 @@ class TreeEnsemble(nn.Module):
         for _ in range(self.depth):
             below = rows.gather(1, self.feature[node]) <= self.threshold[node]
             node = torch.where(below, self.left[node], self.right[node])
+        if self.forest:
+            return self.logits(self.value[node].sum(dim=1))
         return self.logits(self.value[node] @ self.get_buffer("assign") + self.baseline)
 
     def scores(self, inputs: Tensor) -> Tensor:
@@ -74,12 +80,18 @@ class TreeEnsemble(nn.Module):
                 below = cells.take(first_cell + feature.take(node)) <= threshold.take(node)
                 node = children.take(2 * node + below)
             for output, leaves in zip(parts["output"][first:], node.T, strict=False):
-                sums[:, output] += value.take(leaves)
+                if self.forest:
+                    sums += value.take(leaves, axis=0)
+                else:
+                    sums[:, output] += value.take(leaves)
         return torch.from_numpy(sums)
 
     def logits(self, scores: Tensor) -> Tensor:
         """Logits [n, classes] from the sums of the trees [n, outputs]."""
-        if scores.shape[1] == 1:  # two classes: the score of the second one
+        if self.forest:
+            trees = len(self.root)
+            scores = (scores / trees).clamp(min=1 / (2 * trees)).log()
+        if scores.shape[1] < len(self.columns):  # two classes: the score of the second one
             scores = torch.cat([torch.zeros_like(scores), scores], dim=1)
         logits = scores.new_full((scores.shape[0], self.classes), ABSENT)
         return logits.index_copy(1, self.columns, scores).float()
@@ -90,35 +102,62 @@ class TreeEnsemble(nn.Module):
 
 
 FIELDS = (
-    "feature",
-    "threshold",
-    "left",
-    "right",
-    "value",
-    "root",
-    "output",
-    "baseline",
-    "columns",
+    *("feature", "threshold", "left", "right", "value", "root", "output", "baseline", "columns"),
 )
 
 
 def from_sklearn(model: Any, classes: int) -> TreeEnsemble:
     """Copy the trees of a fitted HistGradientBoostingClassifier whose classes are numbers."""
-    trees = []
-    for of_iteration in model._predictors:
-        for tree in of_iteration:
-            grown = tree.nodes
-            own, leaf = np.arange(len(grown)), grown["is_leaf"].astype(bool)
-            trees.append(
-                {
-                    "feature": np.where(leaf, 0, grown["feature_idx"]),
-                    "threshold": np.where(leaf, 0.0, grown["num_threshold"]),
-                    "left": np.where(leaf, own, grown["left"].astype(np.int64)),
-                    "right": np.where(leaf, own, grown["right"].astype(np.int64)),
-                    "value": np.where(leaf, grown["value"], 0.0),
-                }
-            )
+    trees = [_boosted(tree.nodes) for of_iteration in model._predictors for tree in of_iteration]
     return from_trees(trees, np.ravel(model._baseline_prediction), model.classes_, classes)
+
+
+def from_regressors(models: Sequence[Any]) -> TreeEnsemble:
+    """Copy the trees of fitted regressors, boosted ones or forests, of which each gives an output.
+
+    A forest becomes a sum of trees: the values in its leaves are divided by their number.
+    """
+    forest = hasattr(models[0], "estimators_")
+    trees = [
+        [_grown(tree.tree_, len(model.estimators_)) for tree in model.estimators_]
+        if forest
+        else [_boosted(tree.nodes) for (tree,) in model._predictors]
+        for model in models
+    ]
+    starts = [0.0 if forest else float(np.ravel(each._baseline_prediction)[0]) for each in models]
+    turns = [tree for of_turn in zip(*trees, strict=True) for tree in of_turn]
+    return from_trees(turns, np.array(starts), np.arange(len(models)), len(models))
+
+
+def _boosted(grown: np.ndarray) -> dict[str, np.ndarray]:
+    """The nodes of one of scikit-learn's boosted trees."""
+    own, leaf = np.arange(len(grown)), grown["is_leaf"].astype(bool)
+    return {
+        "feature": np.where(leaf, 0, grown["feature_idx"]),
+        "threshold": np.where(leaf, 0.0, grown["num_threshold"]),
+        "left": np.where(leaf, own, grown["left"].astype(np.int64)),
+        "right": np.where(leaf, own, grown["right"].astype(np.int64)),
+        "value": np.where(leaf, grown["value"], 0.0),
+    }
+
+
+def _grown(grown: Any, trees: int = 0) -> dict[str, np.ndarray]:
+    """The nodes of a tree of a forest: shares of classes, or one of so many numbers to add up."""
+    own, leaf = np.arange(grown.node_count), grown.children_left < 0
+    value = grown.value[:, 0, 0] * leaf / trees if trees else grown.value[:, 0] * leaf[:, None]
+    return {
+        "feature": np.where(leaf, 0, grown.feature).astype(np.int64),
+        "threshold": np.where(leaf, 0.0, grown.threshold),
+        "left": np.where(leaf, own, grown.children_left),
+        "right": np.where(leaf, own, grown.children_right),
+        "value": value,
+    }
+
+
+def from_forest(model: Any, classes: int) -> TreeEnsemble:
+    """Copy the trees of a fitted RandomForestClassifier whose classes are numbers."""
+    trees = [_grown(each.tree_) for each in model.estimators_]
+    return from_trees(trees, np.zeros(len(model.classes_)), model.classes_, classes)
 
 
 def from_trees(
@@ -134,10 +173,9 @@ def from_trees(
     columns: the class of each output; two classes have one output.
     """
     starts = np.cumsum([0, *(len(tree["left"]) for tree in trees)])[:-1]
-    parts = {
-        name: torch.from_numpy(np.concatenate([tree[name] for tree in trees]))
-        for name in ("feature", "threshold", "value")
-    }
+    names = ("feature", "threshold", "value")
+    joined = {name: np.concatenate([tree[name] for tree in trees]) for name in names}
+    parts = {name: torch.from_numpy(values) for name, values in joined.items()}
     for name in ("left", "right"):
         moved = [tree[name] + start for tree, start in zip(trees, starts, strict=True)]
         parts[name] = torch.from_numpy(np.concatenate(moved))
@@ -159,15 +197,19 @@ def _depth(tree: Mapping[str, np.ndarray]) -> int:
     return int(depths.max())
 
 
-def constant(label: int, classes: int) -> TreeEnsemble:
-    """The ensemble for rows of one class only: a single leaf."""
+def constant(label: np.ndarray | int, classes: int) -> TreeEnsemble:
+    """The ensemble for rows of one class only, or with the same numbers: a single leaf."""
+    only = np.asarray(label).tolist()
+    if isinstance(only, list):
+        baseline, columns = only, list(range(classes))
+    else:
+        baseline, columns = [0.0, ABSENT], [only, (only + 1) % classes]
     whole, real = torch.zeros(1, dtype=torch.long), torch.zeros(1, dtype=torch.float64)
     parts = {name: whole.clone() for name in ("feature", "left", "right", "root", "output")}
     parts |= {"threshold": real.clone(), "value": real.clone()}
-    other = (label + 1) % classes
     parts |= {
-        "baseline": torch.tensor([0.0, ABSENT], dtype=torch.float64),
-        "columns": torch.tensor([label, other]),
+        "baseline": torch.tensor(baseline, dtype=torch.float64),
+        "columns": torch.tensor(columns),
     }
     return TreeEnsemble(classes, parts, 0)
 
@@ -179,20 +221,24 @@ def from_parts(state: Any, width: int, classes: int) -> TreeEnsemble:
         raise FormError("trees.left is not a tensor")
     nodes, trees = len(state["left"]), len(state["root"])
     outputs = len(state["baseline"]) if isinstance(state["baseline"], Tensor) else 0
+    value = state["value"]
+    shares = (outputs,) if isinstance(value, Tensor) and value.ndim == 2 else ()
     forms = {
         "feature": Like((nodes,), torch.long, below=width),
         "left": Like((nodes,), torch.long, below=nodes),
         "right": Like((nodes,), torch.long, below=nodes),
         "threshold": Like((nodes,), torch.float64),
-        "value": Like((nodes,), torch.float64, finite=True),
+        "value": Like((nodes, *shares), torch.float64, finite=True),
         "root": Like((trees,), torch.long, below=nodes),
         "output": Like((trees,), torch.long, below=outputs),
         "baseline": Like((outputs,), torch.float64, finite=True),
-        "columns": Like((max(outputs, 2),), torch.long, below=classes),
+        "columns": Like((max(outputs, min(2, classes)),), torch.long, below=classes),
     }
     check_form({name: state[name] for name in FIELDS}, forms, "trees")
     _check_steps(state, nodes)
-    if not 0 <= state["depth"] <= nodes or len(set(state["columns"].tolist())) < max(outputs, 2):
+    if not 0 <= state["depth"] <= nodes or len(set(state["columns"].tolist())) < max(
+        outputs, min(2, classes)
+    ):
         raise FormError("trees.depth or trees.columns do not belong to these trees")
     return TreeEnsemble(classes, {name: state[name] for name in FIELDS}, state["depth"])
 

@@ -1,7 +1,5 @@
 """trees: gradient boosting, fitted again to the memory and the new domain."""
 
-from __future__ import annotations
-
 from typing import ClassVar, Literal
 
 from ...entry import Entry
@@ -47,6 +45,7 @@ class Trees(Entry):
     """
 
     name = "trees"
+    needs_classes = False
     group = "trees"
     weighs_rows = True
     grows = True

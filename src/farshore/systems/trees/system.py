@@ -64,13 +64,11 @@ class TreesSystem(System):
         self.settings = settings
         self.setup = setup
         self.width, self.classes = setup.shape[0], setup.classes
-        self.memory = PartitionedMemory(
-            setup.capacity,
-            max_bytes=setup.run.memory_bytes,
-            class_balanced=setup.run.class_balanced_memory,
-        )
+        balanced, most = setup.run.class_balanced_memory, setup.run.memory_bytes
+        self.memory = PartitionedMemory(setup.capacity, max_bytes=most, class_balanced=balanced)
+        self.memory.task = setup.task
         self.generator = torch.Generator().manual_seed(derive(setup.seed, "trees", "memory"))
-        self.model = constant(0, setup.classes)
+        self.model = constant(setup.task.blank(1)[0].numpy(), setup.classes)
         self.seconds = {"steps": 0.0, "closing": 0.0}
         self.rows_per_step = 0
         self.notes: list[str] = []
@@ -79,18 +77,14 @@ class TreesSystem(System):
     @classmethod
     def check_state(cls, setup: Setup, state: Mapping[str, Any]) -> None:
         """Refuse a state that does not match this setup."""
-        form = {
-            "domains": NAMES,
-            "memory": None,
-            "trees": None,
-            "generator": Like((None,), torch.uint8),
-        }
+        draws = Like((None,), torch.uint8)
+        form = {"domains": NAMES, "memory": None, "trees": None, "generator": draws}
         try:
             check_form(state, form, "system")
             from_parts(state["trees"], setup.shape[0], setup.classes)
             memory = PartitionedMemory(setup.capacity, max_bytes=setup.run.memory_bytes)
             outputs = {"weights": 1} if setup.weighted else {}
-            memory.check_state(state["memory"], KeptForm(setup.shape, setup.classes, outputs))
+            memory.check_state(state["memory"], KeptForm(setup.shape, setup.task, outputs))
             torch.Generator().set_state(state["generator"])
         except (FormError, RuntimeError) as error:
             raise StateError(f"the saved trees cannot be used: {error}") from None
@@ -110,13 +104,10 @@ class TreesSystem(System):
             weights = torch.ones(len(rows))
         current = _Kept(inputs.float(), labels, weights)
         self.memory.open_domain(domain.name, current)
+        weighted = self.setup.weighted
         past = [
-            _Kept(
-                kept["inputs"],
-                kept["labels"],
-                kept["weights"].flatten() if self.setup.weighted else None,
-            )
-            for kept in self.memory.kept().values()
+            _Kept(of["inputs"], of["labels"], of["weights"].flatten() if weighted else None)
+            for of in self.memory.kept().values()
         ]
         self.model = self._fit([*past, current], number=len(self._domains))
         self.seconds["steps"] = time.perf_counter() - began
@@ -129,8 +120,8 @@ class TreesSystem(System):
     def _fit(self, parts: list[_Kept], *, number: int) -> TreeEnsemble:
         inputs = torch.cat([part.inputs for part in parts]).double().numpy()
         labels = torch.cat([part.labels for part in parts]).numpy()
-        if len(np.unique(labels)) == 1:
-            return constant(int(labels[0]), self.classes)
+        if (labels == labels[0]).all():
+            return constant(labels[0], self.classes)
         settings = self.settings
         weights = None
         if settings.domains == "equal":
@@ -143,7 +134,7 @@ class TreesSystem(System):
             weights = row_weights if weights is None else weights * row_weights
         fit = fit_lightgbm if settings.library == "lightgbm" else fit_sklearn
         seed = derive(self.setup.seed, "trees", number) % 2**32
-        return fit(settings, inputs, labels, weights, classes=self.classes, seed=seed)
+        return fit(settings, inputs, labels, weights, task=self.setup.task, seed=seed)
 
     def grown(self, setup: Setup) -> TreesSystem:
         """A system with more classes; the trees stay until the next domain is learned."""
@@ -172,6 +163,13 @@ class TreesSystem(System):
     def kept_rows(self) -> dict[str, Fields]:
         """The rows in the memory."""
         return self.memory.kept()
+
+    def share(self, kept: Mapping[str, Fields]) -> None:
+        """Keep these rows of all domains instead."""
+        fields = ("inputs", "labels", "weights") if self.setup.weighted else ("inputs", "labels")
+        rows = [{name: each[name].cpu() for name in fields} for each in kept.values()]
+        state = {"names": list(kept), "rows": rows, "coming": None}
+        self.memory.load_state_dict(state, torch.device("cpu"))
 
     def usage(self) -> Usage:
         """What memory and trees take."""

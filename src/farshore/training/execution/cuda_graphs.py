@@ -8,8 +8,6 @@ steps are replayed. Every one of them is a real training step; there are no dry 
 are recorded in the same way.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache

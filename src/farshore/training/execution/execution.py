@@ -5,8 +5,6 @@ Beside this module, `cuda_graphs` records and replays steps, and `extractor` com
 features.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -88,9 +86,8 @@ def choose_way(
     elif not cuda or steps < GRAPH_STEPS:
         execution = "eager"
     else:
-        compile_steps = (
-            COMPILE_STEPS_BY_CHANNELS if units and _by_channels(network, "graph") else COMPILE_STEPS
-        )
+        by_channels = units and _by_channels(network, "graph")
+        compile_steps = COMPILE_STEPS_BY_CHANNELS if by_channels else COMPILE_STEPS
         execution = "compiled" if convolves(network) and steps >= compile_steps else "graph"
     if execution == "compiled" and (reason := uncompiled or cannot_compile(device)):
         execution = "graph" if cuda else "eager"
@@ -98,12 +95,8 @@ def choose_way(
     if cuda and execution != "eager" and uncaptured:
         execution = "eager"
         notes.append(f"the step is not captured as a CUDA graph: {uncaptured}")
-    channels_last = (
-        units
-        and execution != "eager"
-        and run.precision != "float32"
-        and _by_channels(network, execution)
-    )
+    mixed = units and execution != "eager" and run.precision != "float32"
+    channels_last = mixed and _by_channels(network, execution)
     way = Way(execution, tuple(notes), channels_last=channels_last)
     if run.precision != "auto":
         return replace(way, precision=run.precision)
@@ -150,11 +143,8 @@ def cannot_compile(device: torch.device) -> str:
         except ImportError:
             return "Triton is not installed"
         return ""
-    return (
-        ""
-        if any(shutil.which(name) for name in ("g++", "clang++", "c++"))
-        else "there is no C++ compiler"
-    )
+    found = any(shutil.which(name) for name in ("g++", "clang++", "c++"))
+    return "" if found else "there is no C++ compiler"
 
 
 # ---- numbers and memory --------------------------------------------------------------------------

@@ -3,14 +3,12 @@
 `extraction` and `evaluation` set the network's extractor while they are open.
 """
 
-from __future__ import annotations
-
 import importlib
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import torch
@@ -57,16 +55,13 @@ def _in_parts(network: Network, changes: StepChanges) -> Callable[[Tensor], Tens
         size = changes.micro_batch
         if size is None or len(prepared) <= size or not torch.is_grad_enabled():
             return features(prepared)
-        parts = [
-            checkpoint(
-                features,
-                part,
-                use_reentrant=False,
-                preserve_rng_state=draws,
-                context_fn=lambda: (nullcontext(), _again(network)),
-            )
-            for part in prepared.split(size)
-        ]
+        run = partial(
+            checkpoint,
+            use_reentrant=False,
+            preserve_rng_state=draws,
+            context_fn=lambda: (nullcontext(), _again(network)),
+        )
+        parts = [run(features, part) for part in prepared.split(size)]
         return torch.cat(parts)
 
     return extract
@@ -120,10 +115,8 @@ def extraction(
                 raise
             # Caused by a user's own network or a broken compiler.
             except (RuntimeError, AssertionError) as error:
-                note(
-                    "the step is not compiled: "
-                    f"{(str(error).strip() or type(error).__name__).splitlines()[0]}"
-                )
+                why = (str(error).strip() or type(error).__name__).splitlines()[0]
+                note(f"the step is not compiled: {why}")
                 run, verified = _features, True
                 # BatchNorm must see this batch only once.
                 for buffer, before in zip(network.buffers(), buffers, strict=True):

@@ -3,8 +3,6 @@
 Other packages add theirs under the entry-point group `farshore.profiles`.
 """
 
-from __future__ import annotations
-
 from ...base.registry import Registry
 from ...settings import Profile
 
@@ -18,6 +16,7 @@ PROFILES: Registry[Profile] = Registry(
         "long-training": ".paper:LONG_TRAINING",
         "frozen-features": ".images:FROZEN_FEATURES",
         "images-from-scratch": ".images:FROM_SCRATCH",
+        "text": ".text:TEXT",
     },
     __name__,
 )

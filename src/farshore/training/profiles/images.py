@@ -1,7 +1,5 @@
 """Defaults for images: a classifier on frozen features, and networks that start from scratch."""
 
-from __future__ import annotations
-
 from ...settings import EVERY_METHOD, Choice, Power, Profile, Uniform
 
 FROZEN_FEATURES = Profile(

@@ -5,8 +5,6 @@ data, and of others for long training. The official SHOT++ repository likewise h
 for digits and for objects.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

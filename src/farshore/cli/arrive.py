@@ -1,0 +1,66 @@
+"""`farshore arrive`: what to expect at a new site, and what to do."""
+
+import sys
+from pathlib import Path
+
+from ..errors import FarshoreError
+from .data_options import MODEL, MODEL_NETWORK, UNLABELLED, TextOptions
+from .flags import answers, argument, command, flag
+
+
+@command
+def arrive(
+    model: Path = argument(MODEL),
+    data: Path = argument(UNLABELLED),
+    *,
+    at_least: float | None = flag(
+        "the accuracy that is needed here, 0 to 1 [default: the last --min-score of `learn`, and "
+        "never less than guessing]"
+    ),
+    label_budget: int | None = flag("write this many rows to label"),
+    out: Path = flag(
+        "with --label-budget: the CSV file to write", Path("to-label.csv"), short="-o"
+    ),
+    overwrite: bool = flag("with --label-budget: write the file even if it exists", False),
+    labels: Path | None = flag("the file of --label-budget, with labels; some may be empty"),
+    written: TextOptions,
+    network: str | None = flag(MODEL_NETWORK),
+) -> None:
+    """Say what to expect of MODEL at a new site, and what to do there.
+
+    Without labels: whether DATA is unlike every known site, the accuracy to expect, and an advice:
+    deploy, label more rows, calibrate, learn the site, or do not use the model, each with what it
+    gains and the command to type. With --labels: an accuracy that the labels show, valid whenever
+    you stop labelling, in the order of the file. Labels in DATA itself are not looked at.
+
+    Exit codes: 0 deploy, 10 label more rows, 11 calibrate, 12 learn the site, 13 do not use the
+    model; 2 an error.
+
+    Example: farshore arrive model/ new_site.csv --at-least 0.8
+    """
+    from ..deployment.arrive import EXIT_CODES
+    from ..deployment.label_rows import read_labels, write_rows
+    from ..deployment.model import Model
+    from ..deployment.words import arrival_lines, option_lines
+    from .tables import printable
+
+    if at_least is not None and not 0 < at_least < 1:
+        raise FarshoreError(f"--at-least {at_least} is not allowed: give a share, such as 0.8")
+    opened = Model.open(model, network=network)
+    chunks, sample = opened.read_chunks(data, labelled=False, form=written.form())
+    for chunk in chunks:
+        sample.add(chunk)
+    site = sample.site
+    found = read_labels(opened, site, labels, written.form()) if labels is not None else None
+    arrived = opened.judge(site, data, at_least=at_least, labelled=found)
+    count = None
+    if label_budget is not None:
+        count = write_rows(opened, site, label_budget, out, overwrite=overwrite)
+    answers.update(verdict=arrived.verdict, notes=site.notes, **arrived.plain())
+    lines = [*site.notes, *arrival_lines(arrived), *option_lines(arrived)]
+    if count is not None:
+        answers["out"] = out
+        lines.append(f"wrote {count} rows to label to {out}; then --labels {out}")
+    for line in lines:
+        print(printable(line))
+    sys.exit(EXIT_CODES[arrived.advice.action])

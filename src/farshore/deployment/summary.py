@@ -1,0 +1,116 @@
+"""What `farshore show` says of a model: what it is, what it stores, and its accuracy now.
+
+It is saved with the model in plain values, so that showing it loads neither PyTorch nor the model.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from ..base.manifest import read_summary, remove_obsolete
+
+if TYPE_CHECKING:
+    from .model import Model
+
+# What a row says of a site: texts, and last the score.
+SITE = ("name", "learned", "rows", "steps", "kept rows", "held out", "score now")
+
+
+class Summary(TypedDict):
+    """facts: name and text. sites: a row per site, see `SITE`. metric: the name of the score."""
+
+    facts: list[list[str]]
+    sites: list[list[Any]]
+    metric: str
+
+
+def saved_summary(folder: Path) -> Summary | None:
+    """The summary that was saved with the model in the folder; None if there is none to use."""
+    saved = read_summary(folder, kind="learner")
+    remove_obsolete(folder, kind="learner")
+    return saved if _is_summary(saved) else None
+
+
+def summary(model: Model) -> Summary:
+    """The summary of a model as it is now."""
+    return {
+        "facts": _facts(model),
+        "sites": _sites(model),
+        "metric": model.learner.metric,
+    }
+
+
+def _is_summary(value: Any) -> bool:
+    """Whether it has the form of one: the folder may be a stranger's."""
+    if not isinstance(value, dict) or set(value) != set(Summary.__annotations__):
+        return False
+
+    def rows(name: str, texts: int) -> list[list[Any]] | None:
+        found = value[name]
+        fit = isinstance(found, list) and all(isinstance(row, list) for row in found)
+        fit = fit and all(isinstance(cell, str) for row in found for cell in row[:texts])
+        return found if fit else None
+
+    facts, sites, last = rows("facts", 2), rows("sites", len(SITE) - 1), len(SITE) - 1
+    if facts is None or sites is None or not isinstance(value["metric"], str):
+        return False
+    scores = [row[last:] for row in sites]
+    return all(len(row) == 2 for row in facts) and all(
+        len(score) == 1 and (score[0] is None or isinstance(score[0], float)) for score in scores
+    )
+
+
+def _facts(opened: Model) -> list[list[str]]:
+    """What the model is, and what it stores."""
+    from .remains import what_is_stored
+
+    learner = opened.learner
+    config = learner.config
+    settings = config["settings"].items()
+    facts = [
+        ["method", config["method"]],
+        ["network", str(config["network"] or "your own")],
+        ["labels", "numbers" + (f" in {opened.columns.unit}" if opened.columns.unit else "")]
+        if opened.numbers
+        else ["classes", ", ".join(str(each) for each in learner.classes or []) or "not known yet"],
+        ["settings", ", ".join(f"{name} {value}" for name, value in settings) or "defaults"],
+        ["label column", opened.columns.label or "-"],
+        ["steps done", str(sum(domain["steps"] for domain in learner.domains))],
+    ]
+    if learner.shape is not None:
+        usage = learner.system.usage()
+        memory = f"{usage.memory_items} of {learner.capacity} rows ({usage.memory_bytes:,} bytes)"
+        keeps = learner.method_type.keeps_rows()
+        facts.append(["memory", memory if keeps else "this method keeps no rows"])
+    if opened.calibration is not None:
+        facts.append(["calibrated", f"with {opened.calibration['rows']} rows"])
+    for number, line in enumerate(what_is_stored(opened)):
+        facts.append(["stored of sites" if number == 0 else "", line])
+    return facts
+
+
+def _sites(opened: Model) -> list[list[Any]]:
+    """A row per site, and per site of which only kept rows are known."""
+    from .familiarity import past_rows
+
+    past, now = past_rows(opened.learner), opened.standing()
+    rows = []
+    for domain in opened.learner.domains:
+        name, site = domain["name"], opened.sites.get(domain["name"], {})
+        rows.append(
+            [
+                name,
+                site.get("when", "-"),
+                str(domain["rows"]),
+                str(domain["steps"]),
+                str(len(past[name][1])) if name in past else "-",
+                str(len(opened.held_out[name]["labels"])) if name in opened.held_out else "-",
+                now.get(name),
+            ]
+        )
+    return rows + [
+        [name, "", "", "", str(len(labels)), "-", now.get(name)]
+        for name, (_, labels) in past.items()
+        if name not in opened.sites
+    ]

@@ -1,0 +1,1 @@
+"""Ordinary models that are fitted to the rows of all sources at once, for reference."""

@@ -1,0 +1,216 @@
+"""Classification: a label is one of some classes."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from ..base.forms import Like
+from ..data.tables.convert import as_labels, encode_labels
+from ..errors import FarshoreError
+from ..settings import RunSettings
+from .scores import all_scores, confusion_matrix, score, with_unknown
+from .task import Label, MetricName, Scores, T, Task, TaskName
+
+TINY = 1e-12
+
+
+@dataclass(frozen=True)
+class Classification(Task):
+    """A label is the number of a class; an output is the logit of a class."""
+
+    names: tuple[Label, ...] = ()
+
+    name: ClassVar[TaskName] = "classification"
+    metrics: ClassVar[tuple[MetricName, ...]] = ("accuracy", "macro_f1")
+    fewest_outputs: ClassVar[int] = 2
+
+    @property
+    def outputs(self) -> int:
+        """One per class."""
+        return len(self.names)
+
+    @property
+    def classes(self) -> tuple[Label, ...]:
+        """The classes in the order of their outputs."""
+        return self.names
+
+    def either(self, classes: T, numbers: T) -> T:
+        """The first."""
+        return classes
+
+    def check_method(self, method: str, needs_classes: bool, fitting: Callable[[], str]) -> None:
+        """Every method fits."""
+
+    def under(self, run: RunSettings) -> Self:
+        """The same: the loss is the cross-entropy."""
+        if run.loss != "auto":
+            raise FarshoreError(
+                f"loss = {run.loss!r} is for a number as the label, and here labels are classes: "
+                "leave it out, or say --task regression"
+            )
+        return self
+
+    def blank(self, *rows: int, device: torch.device | str = "cpu") -> Tensor:
+        """The first class for all rows."""
+        return torch.zeros(rows, dtype=torch.long, device=device)
+
+    def label_form(self, rows: int | None) -> Like:
+        """Class numbers."""
+        return Like((rows,), torch.long, below=self.outputs)
+
+    def balanced(self, labels: Tensor) -> Tensor:
+        """n / (k · count) for each of the k classes among these labels; 1 for absent classes."""
+        return balanced_weights(labels, self.outputs)
+
+    def losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """The cross-entropy of each row."""
+        return nn.functional.cross_entropy(outputs, labels, reduction="none")
+
+    def risk(
+        self,
+        outputs: Tensor,
+        labels: Tensor,
+        class_weight: Tensor | None = None,
+        weights: Tensor | None = None,
+    ) -> Tensor:
+        """The mean cross-entropy."""
+        return empirical_risk(outputs, labels, class_weight, weights)
+
+    def slopes(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """softmax(z) - onehot(y)."""
+        # A comparison instead of one_hot, which reads the labels on the host.
+        one_hot = labels[..., None] == torch.arange(outputs.shape[-1], device=labels.device)
+        return outputs.softmax(dim=-1) - one_hot.to(outputs.dtype)
+
+    def fisher_parts(
+        self, outputs: Tensor, labels: Tensor, *, weighted: bool
+    ) -> list[tuple[Tensor, Tensor]]:
+        """log p(y|x) with the weight p(y|x), or 1."""
+        logs = -self.losses(outputs, labels)
+        own = logs.detach()
+        return [(logs, own.exp() if weighted else torch.ones_like(own))]
+
+    def shown(self, outputs: Tensor) -> Tensor:
+        """The probabilities."""
+        return outputs.softmax(dim=1)
+
+    def targets(self, labels: Tensor) -> Tensor:
+        """One-hot."""
+        return nn.functional.one_hot(labels, self.outputs)
+
+    def guess(self, shares: Tensor) -> Tensor:
+        """The logarithm of each class's share."""
+        return shares.clamp(min=TINY).log()
+
+    def seen(self, sums: Tensor) -> Tensor:
+        """The classes with rows."""
+        return sums > 0
+
+    def tempered(self, fit: Callable[[], float]) -> float:
+        """As fitted."""
+        return fit()
+
+    def tally(self, labels: Tensor) -> Tensor:
+        """Rows per class."""
+        return torch.bincount(labels.cpu(), minlength=self.outputs)
+
+    def boosting(self, library: Literal["sklearn", "lightgbm"]) -> dict[str, Any]:
+        """The log loss, which follows from the classes."""
+        return {}
+
+    def strata(self, labels: Tensor) -> Tensor:
+        """The class."""
+        return labels
+
+    def scores(self, outputs: Tensor, labels: Tensor) -> Scores:
+        """Accuracy, macro F1, balanced accuracy, AUROC, log loss and calibration error."""
+        return all_scores(with_unknown(outputs, labels), labels)
+
+    def score(self, metric: str, outputs: Tensor, labels: Tensor) -> float:
+        """Accuracy or macro F1."""
+        return score(metric, outputs, labels)
+
+    def confusion(self, outputs: Tensor, labels: Tensor) -> list[list[int]]:
+        """Rows are true classes, columns are predicted ones."""
+        counts: list[list[int]] = confusion_matrix(with_unknown(outputs, labels), labels).tolist()
+        return counts
+
+    @property
+    def usual_drop(self) -> float:
+        """Ten points."""
+        return 0.1
+
+    def delivered(self, outputs: Tensor) -> Tensor:
+        """The probabilities."""
+        return outputs.softmax(dim=1)
+
+    def row_scores(self, outputs: Tensor, labels: Tensor) -> np.ndarray:
+        """1 - p(label)."""
+        shares = outputs.double().softmax(dim=1).cpu()
+        return 1 - shares[torch.arange(len(shares)), labels.cpu()].numpy()
+
+    def predictions(self, outputs: Tensor) -> np.ndarray:
+        """The class with the largest logit."""
+        return np.asarray(self.names).take(outputs.argmax(dim=1).cpu().numpy())
+
+    def check_outputs(self, where: str) -> None:
+        """Refuse fewer than two classes."""
+        if self.outputs < self.fewest_outputs:
+            raise FarshoreError(
+                f"{where} has one class only ({list(self.names)}): give classes=[...] "
+                "with all labels that may occur"
+            )
+
+    def read(self, labels: Any, where: str) -> Sequence[Label]:
+        """Plain labels."""
+        return as_labels(labels, where=where)
+
+    def encoded(self, labels: Sequence[Label], *, domain: str, first: int = 0) -> Tensor:
+        """Class numbers; another class is refused."""
+        return encode_labels(labels, self.names, domain=domain, first=first)
+
+    def after(self, labels: Tensor) -> Self:
+        """The same."""
+        return self
+
+    def state_dict(self) -> dict[str, Any]:
+        """The kind alone: results and saved models have the classes beside it."""
+        return {"name": self.name}
+
+
+# A task whose classes nobody asks for: its losses are those of any classification.
+CLASSIFICATION = Classification()
+
+
+def balanced_weights(labels: Tensor, classes: int) -> Tensor:
+    """n / (k · count) for each of the k classes among these labels; 1 for absent classes.
+
+    With these weights every class has the same total weight.
+    """
+    counts = torch.bincount(labels, minlength=classes)
+    present = counts > 0
+    return torch.where(present, len(labels) / (present.sum() * counts.clamp(min=1)), 1.0)
+
+
+def empirical_risk(
+    logits: Tensor,
+    labels: Tensor,
+    class_weight: Tensor | None = None,
+    weights: Tensor | None = None,
+) -> Tensor:
+    """Mean cross-entropy over all rows, current and replayed: the paper's ERM term.
+
+    With `class_weight` [C] it is the weighted mean, each row with the weight of its class; with
+    `weights` [n], each row has its own weight, times that of its class.
+    """
+    if weights is None:
+        return nn.functional.cross_entropy(logits, labels, weight=class_weight)
+    if class_weight is not None:
+        weights = weights * class_weight[labels]
+    losses = nn.functional.cross_entropy(logits, labels, reduction="none")
+    # A batch may by chance have no row that counts.
+    return (losses * weights).sum() / weights.sum().clamp(min=TINY)
