@@ -5,7 +5,7 @@
 Every method learns the domains of a random table one after another, with the replay budget `total`,
 in a process of its own. Along `domains`, one process learns them all and is read at every value.
 Along the other axes there are four domains and a process per value. The process time of learning
-the newest domains (their mean) is printed with the peak memory of the process, which includes
+the newest domains (their median) is printed with the peak memory of the process, which includes
 about 400 MB for Python and PyTorch. A process stops after `--seconds` of process time, or if it
 needs more than `--limit-gb`, and its cells say so.
 """
@@ -42,8 +42,8 @@ SHAPES = {
     "rows": "4 domains that share the rows, 20 columns, 4 classes; memory 1,000",
 }
 STEPS, MEMORY = 5, 1000
-# The newest domains, over which the mean is taken.
-NEWEST = 5
+# The newest domains, over which the median is taken.
+NEWEST = 9
 
 
 def domain(number: int, rows: int, columns: int, classes: int) -> Domain:
@@ -98,7 +98,7 @@ def work(method: str, axis: str, values: list[int], seconds: int) -> Iterator[di
             usage = made.system.usage()
             yield {
                 "value": values[-1] if axis != "domains" else number + 1,
-                "milliseconds": 1000 * statistics.mean(last),
+                "milliseconds": 1000 * statistics.median(last),
                 "peak_mb": peak() / 1e6,
                 "kept_mb": (usage.memory_bytes + usage.method_bytes) / 1e6,
             }
