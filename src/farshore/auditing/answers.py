@@ -1,7 +1,5 @@
 """The findings of an audit in words, one answer per question. Every number comes from a finding."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from ..results.frame import SHARED_METRIC

@@ -4,8 +4,6 @@ It plans, carries out and records the same runs as `farshore audit`, which are t
 with every domain as the target in turn: each of the three can resume the runs of the others.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import shlex

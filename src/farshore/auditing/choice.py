@@ -8,8 +8,6 @@ out, where the model of every stage is scored on the sources that it has not lea
 method is then scored at the site.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

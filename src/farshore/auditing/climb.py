@@ -5,8 +5,6 @@ ended counts as nothing: it is tried, and a design that turns out too long is gi
 are those of the highest design all of whose runs have ended.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field

@@ -6,8 +6,6 @@ an effect for each site: score = a_site + β log k, by least squares. The interv
 resampling sites.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -19,8 +19,6 @@ Of numbers, the excess is the skill, 1 - MAE / MAE of the sources' mean. Its sta
 site is that of the mean of |y - mean| - |y - prediction| over the rows, divided by the second MAE.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A higher design has all runs of the lower ones, except those of the lowest, whic
 audit with more minutes continues one with fewer.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

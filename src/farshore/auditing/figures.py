@@ -1,7 +1,5 @@
 """The figures of an audit, in the order of its page: what to expect at a new site comes first."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,5 @@
 """Findings: everything that an audit says, from the frame of its runs and the sites' rows."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean

@@ -10,8 +10,6 @@ second. The rows of a left-out site touch nothing but its scores: they are not i
 strength and the temperature are chosen anew without them.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -11,8 +11,6 @@ are right only if nothing but the shares changed, which the outputs do not tell:
 a working model useless.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ The front matter has the keys of https://huggingface.co/docs/hub/model-cards: `m
 the score on the held-out rows of every site.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import yaml

@@ -4,8 +4,6 @@ Each may be killed at any moment: the folder then contains the old model or the 
 same command finishes the work.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import math

@@ -8,8 +8,6 @@ the label's unit. The file's metadata contain class names, or label and unit, co
 codes of the categories as JSON, under `farshore`.
 """
 
-from __future__ import annotations
-
 import io
 import json
 import logging

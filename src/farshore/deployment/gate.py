@@ -4,8 +4,6 @@ Sites that are known must keep their score on held-out rows, and the new site's 
 must show that its labels belong to its inputs. Both allow for chance: few rows say little.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

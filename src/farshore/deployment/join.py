@@ -4,8 +4,6 @@ The folders that are joined stay as they are. The new folder is written as any o
 it is not there yet, or it is whole, and the same command finishes the work.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations

@@ -1,7 +1,5 @@
 """What a model knows about its sites, and what that says about the next one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property

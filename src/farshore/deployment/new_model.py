@@ -1,7 +1,5 @@
 """NewModel: how the first site creates a model."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

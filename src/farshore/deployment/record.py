@@ -1,7 +1,5 @@
 """The form of a model's record of sites: damaged or hostile values are refused before use."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """What a model's folder stores of its sites, and what remains after `forget`, in words."""
 
-from __future__ import annotations
-
 from ..data.tables.table import TablePreprocessing
 from .familiarity import past_rows
 from .log import TEMPLATE

@@ -6,8 +6,6 @@ the rows it tells the median and the standard deviation of each column of number
 that at least a few rows have, the classes, and how many rows there were.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

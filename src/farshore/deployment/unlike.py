@@ -5,8 +5,6 @@ the area under its ROC curve. By chance, the area has the standard error √((n 
 (Mann and Whitney, 1947).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -15,8 +15,6 @@ All limits leave room for chance. The two-sample test reports, with its p-value,
 differs at all.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -1,7 +1,5 @@
 """How the judgement of a new site, and a calibration, are put into words."""
 
-from __future__ import annotations
-
 from ..results.sequence import RISK
 from ..results.text import score_text
 from ..tasks.metrics import BALANCED, METRICS, in_unit, percent, several
