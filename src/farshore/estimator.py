@@ -7,6 +7,7 @@ more. Pipeline and GridSearchCV pass the names on by metadata routing:
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, Self
 
 import numpy as np
@@ -37,37 +38,23 @@ OF_LEARNER = (
 )
 
 
+@dataclass(eq=False, repr=False)
 class _Estimator(BaseEstimator):  # type: ignore[misc]
     """What both estimators have in common."""
 
-    def __init__(
-        self,
-        network: str | Network | nn.Module = "mlp",
-        method: str = DEFAULT_METHOD,
-        memory: int = 1000,
-        *,
-        steps: int | None = None,
-        settings: Mapping[str, Any] | None = None,
-        network_settings: Mapping[str, Any] | None = None,
-        preprocess: Preprocess | None = None,
-        text: Sequence[str] | None = None,
-        validation: float | int = 0.2,
-        domain_order: Sequence[Any] | None = None,
-        random_state: int | None = 0,
-        device: str = "cpu",
-    ) -> None:
-        self.network = network
-        self.method = method
-        self.memory = memory
-        self.steps = steps
-        self.settings = settings
-        self.network_settings = network_settings
-        self.preprocess = preprocess
-        self.text = text
-        self.validation = validation
-        self.domain_order = domain_order
-        self.random_state = random_state
-        self.device = device
+    network: str | Network | nn.Module = "mlp"
+    method: str = DEFAULT_METHOD
+    memory: int = 1000
+    _: KW_ONLY
+    steps: int | None = None
+    settings: Mapping[str, Any] | None = None
+    network_settings: Mapping[str, Any] | None = None
+    preprocess: Preprocess | None = None
+    text: Sequence[str] | None = None
+    validation: float | int = 0.2
+    domain_order: Sequence[Any] | None = None
+    random_state: int | None = 0
+    device: str = "cpu"
 
     def fit(self, X: Any, y: Any, domain: Any = None, sample_weight: Any = None) -> Self:
         """Learn from scratch; `domain` is each row's domain name, without it all belong to one."""
@@ -221,6 +208,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
             )
 
 
+@dataclass(eq=False, repr=False)
 class FarshoreClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
     """A classifier that learns a sequence of domains.
 
@@ -239,38 +227,7 @@ class FarshoreClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
     random_state: the seed.
     """
 
-    def __init__(
-        self,
-        network: str | Network | nn.Module = "mlp",
-        method: str = DEFAULT_METHOD,
-        memory: int = 1000,
-        *,
-        steps: int | None = None,
-        settings: Mapping[str, Any] | None = None,
-        network_settings: Mapping[str, Any] | None = None,
-        preprocess: Preprocess | None = None,
-        text: Sequence[str] | None = None,
-        class_weight: str | Mapping[Any, float] | None = None,
-        validation: float | int = 0.2,
-        domain_order: Sequence[Any] | None = None,
-        random_state: int | None = 0,
-        device: str = "cpu",
-    ) -> None:
-        super().__init__(
-            network,
-            method,
-            memory,
-            steps=steps,
-            settings=settings,
-            network_settings=network_settings,
-            preprocess=preprocess,
-            text=text,
-            validation=validation,
-            domain_order=domain_order,
-            random_state=random_state,
-            device=device,
-        )
-        self.class_weight = class_weight
+    class_weight: str | Mapping[Any, float] | None = field(default=None, kw_only=True)
 
     def partial_fit(
         self,
