@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from farshore.runs.plan.plan import Planned
 
-LEVELS = {"best": 0.75, "er": 0.66, "cl-vrex": 0.67, "cl-coral": 0.65, "naive-cl-vrex": 0.4}
+LEVELS = {"auto": 0.75, "er": 0.66, "cl-vrex": 0.67, "cl-coral": 0.65, "naive-cl-vrex": 0.4}
 JOINT = 0.72
 
 

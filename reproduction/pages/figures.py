@@ -134,9 +134,9 @@ def strips(
         tick += 10
     for number, (name, summary) in enumerate(rows):
         y = top + step * number + 8
-        colour = {"best": BLUE, "joint": QUIET, "majority": QUIET}.get(name, ORANGE)
+        colour = {"auto": BLUE, "joint": QUIET, "majority": QUIET}.get(name, ORANGE)
         drawing.text(
-            left - 14, y + 5, name, anchor="end", weight="600" if name == "best" else "normal"
+            left - 14, y + 5, name, anchor="end", weight="600" if name == "auto" else "normal"
         )
         for value in dots[name].values():
             drawing.circle(place(value), y, 3.2, colour, fill_opacity="0.35")

@@ -27,7 +27,7 @@ about: five methods on two embedded data sets
 search: {trials: 1, seeds: 3}
 parts:
   - benchmarks: [rotated-digits, heart-hospitals]
-    methods: [finetune, er, cl-vrex, slda, best, joint]
+    methods: [finetune, er, cl-vrex, slda, auto, joint]
     steps: 60
 """
 WIDTH, HEIGHT = 1400, 860

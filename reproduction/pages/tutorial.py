@@ -59,7 +59,7 @@ method's score minus that of `er`, with a 95% interval over hospitals.""",
     heart,
     domain="hospital",
     label="disease",
-    methods=["finetune", "er", "ridge", "best", "majority"],
+    methods=["finetune", "er", "ridge", "auto", "majority"],
     orders=["listed", "reversed"],
     seeds=1,
 )
@@ -82,7 +82,7 @@ process.""",
 for name, rows in heart.groupby("hospital"):
     by_hospital[name] = rows.drop(columns="hospital")
 
-learner = farshore.Learner(method="best", memory=150, seed=0)
+learner = farshore.Learner(method="auto", memory=150, seed=0)
 for name in ("cleveland", "hungarian"):
     rows = by_hospital[name]
     learner.learn(rows.drop(columns="disease"), rows["disease"], domain=name)

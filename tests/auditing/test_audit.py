@@ -230,7 +230,7 @@ def test_images_on_a_frozen_network_have_a_candidate_more(
         (hf, {"train": "all"}, []),
     ):
         usual = usual_methods(data, benchmark, settings)
-        assert usual == ["finetune", "er", "cl-coral", "cl-fishr", "ridge", "best", *more]
+        assert usual == ["finetune", "er", "cl-coral", "cl-fishr", "ridge", "auto", *more]
     assert usual_methods({}, make_benchmark("heart-hospitals", {}), {}) == [*CANDIDATES]
     done = farshore.audit(
         photographs,

@@ -34,7 +34,7 @@ SITES = 25
 # Seconds of a run of 100 steps per domain.
 SECONDS = {
     **{"majority": 0.5, "ridge": 1.0, "er": 2.0, "finetune": 2.0, "cl-coral": 4.0, "joint": 4.0},
-    **{"cl-fishr": 4.0, "trees": 5.0, "best": 6.0},
+    **{"cl-fishr": 4.0, "trees": 5.0, "auto": 6.0},
     **{"joint-linear": 0.1, "joint-forest": 0.3, "joint-trees": 0.3},
 }
 
@@ -172,7 +172,7 @@ def test_a_higher_design_has_the_runs_of_the_lower_ones(tmp_path: Path) -> None:
         "Design full leaves out nothing (--design full repeats it)."
     )
     assert what_is_left_out("glance", parts["glance"], parts["full"], SITES) == (
-        "Design glance leaves out the methods finetune, cl-coral, cl-fishr, trees, best and joint, "
+        "Design glance leaves out the methods finetune, cl-coral, cl-fishr, trees, auto and joint, "
         "the order reversed, 21 sites of 25 and all but 20 steps per domain (--design glance "
         "repeats it; more --minutes continue)."
     )

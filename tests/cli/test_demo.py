@@ -48,7 +48,7 @@ def test_the_demo_ends_with_sentences_made_from_its_numbers(tmp_path: Path) -> N
     verdict = judge(frame)
     assert "over 5 unseen targets" in verdict.sentence
     assert verdict.recommendation is not None
-    assert verdict.ranking.ranked[0].row == "best"
+    assert verdict.ranking.ranked[0].row == "auto"
     finetune, naive = lessons(frame)
     assert finetune == (
         "finetune scores between 15 and 80% at target 0, depending on an order that you cannot "

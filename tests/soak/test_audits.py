@@ -8,6 +8,7 @@ from importlib.resources import files
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from made_sites import Made, make_sites, without_new
 
@@ -67,6 +68,35 @@ def test_a_strange_site_is_named(tmp_path: Path, strange: str) -> None:
     assert isinstance(done.findings, Findings)
     assert done.findings.outlier == strange
     assert f"At {strange} the score is" in done.answers["Which site is unlike the others?"]
+
+
+def test_no_order_of_rows_columns_or_names_flips_a_choice_that_is_called_certain(
+    tmp_path: Path,
+) -> None:
+    """Other rows are held out and other numbers drawn: five draws are five seeds."""
+    heart = pd.read_csv(str(files("farshore.benchmarks") / "files" / "heart.csv"), na_values="?")
+    chosen, sure = [], []
+    for seed in range(5):
+        draw = np.random.default_rng(seed)
+        table = heart.iloc[draw.permutation(len(heart))]
+        table = table[[table.columns[place] for place in draw.permutation(table.shape[1])]]
+        names = draw.permutation(["absent", "present"])
+        table = table.assign(num=np.where(table["num"] > 0, names[0], names[1]))
+        done = farshore.audit(
+            table.reset_index(drop=True),
+            domain="hospital",
+            label="num",
+            methods=["er", "ridge", "slda", "ncm"],
+            orders=["listed"],
+            runs=tmp_path / str(seed),
+            design="full",
+        )
+        assert isinstance(done.findings, Findings)
+        chosen.append(done.findings.choice.method)
+        said = done.answers["Which method should I use, and how certain is that choice?"]
+        sure.append("uncertain" not in said)
+    print(list(zip(chosen, sure, strict=True)))
+    assert len({name for name, certain in zip(chosen, sure, strict=True) if certain}) <= 1
 
 
 def test_data_without_shift_are_called_so(tmp_path: Path) -> None:

@@ -139,7 +139,7 @@ def audit(
     domain, label: the columns of a table with the site and with the class.
     methods: candidates; added for reference are majority, joint and, for tables, joint-linear,
         joint-forest and joint-trees. By default `finetune`, `er`,
-        two tailored methods, `ridge`, `trees` and `best`; for images on a frozen network also
+        two tailored methods, `ridge`, `trees` and `auto`; for images on a frozen network also
         `slda`. The default method of `learn`, `er`, is recommended unless another one is certainly
         better.
     orders: orders of the sources, written as for `farshore compare --orders`; by default listed and

@@ -23,7 +23,7 @@ from ..tasks.metrics import listed, several
 
 # A network that learns all sources at once, and the candidate that does nothing against forgetting.
 JOINT, UNPROTECTED = "joint", "finetune"
-CANDIDATES = (UNPROTECTED, "er", "cl-coral", "cl-fishr", "ridge", "trees", "best")
+CANDIDATES = (UNPROTECTED, "er", "cl-coral", "cl-fishr", "ridge", "trees", "auto")
 # A candidate on frozen features of images only.
 ON_FEATURES = "slda"
 MINUTES = 10.0

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BENCHMARK = "rotated-digits"
 # Fixed before any run: every angle is the target once, in two orders of the others.
 TARGETS, ORDERS = "each", ("listed", "reversed")
-METHODS = ("finetune", "er", "naive-cl-vrex", "cl-vrex", "best")
+METHODS = ("finetune", "er", "naive-cl-vrex", "cl-vrex", "auto")
 TAILORED = "cl-vrex"
 STEPS = 60
 NAME = "demo"
