@@ -16,7 +16,7 @@ from farshore.base.forms import FormError
 from farshore.data.batch import Batch
 from farshore.data.domain import Rows
 from farshore.learner.loading import load
-from farshore.methods.evolution import EPS, Evolution, Standardised
+from farshore.methods.evolution import EPS, MOST_PAST, Evolution, Standardised
 from farshore.methods.evos import EvoS, distance_from_standard, truncated_normal
 from farshore.testing import differences, toy_learned
 
@@ -145,6 +145,26 @@ def test_the_next_statistic_is_that_of_the_slow_form(past: int, used: int) -> No
     assert (consistency is None) == (used == 1)
     if consistency is not None:
         assert consistency.item() == pytest.approx(distance)
+
+
+def test_of_many_past_domains_the_newest_are_attended_to_and_some_are_drawn() -> None:
+    method = made(MOST_PAST + 6)
+    own, newest = (method.evolution(each)[0] for each in (method.statistics, method.statistics[6:]))
+    assert torch.equal(own, newest)
+    assert not torch.equal(own, method.evolution(method.statistics[:-6])[0])
+    # Without deviations, a drawn row is the domain's mean, by which it is known.
+    width = method.network.feature_dim
+    method.statistics[:, width:] = -torch.inf
+    means = method.statistics[:, :width]
+    for _ in range(2):
+        rows = method._drawn(3).view(MOST_PAST, 3, width)
+        assert torch.equal(rows, rows[:, :1].expand_as(rows))
+        places = [int((means == row).all(dim=1).nonzero()) for row in rows[:, 0]]
+        assert len(set(places)) == MOST_PAST
+        assert sorted(places) != list(range(6, MOST_PAST + 6))
+    method.statistics = method.statistics[:MOST_PAST]
+    every = method._drawn(3).view(MOST_PAST, 3, width)[:, 0]
+    assert torch.equal(every, means[:MOST_PAST])
 
 
 def test_the_first_two_statistics_are_trained() -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from importlib.resources import files
 
 import numpy as np
@@ -47,7 +48,7 @@ class HeartHospitals(Benchmark):
 
     def make(self, sources: Sequence[str], target: str, seed: int) -> Made:
         """Make the hospitals; each column is fitted to the first source that records it."""
-        frame = read_heart()
+        frame = _read_once()
         preprocessing = self.preprocessing = TablePreprocessing(
             NUMBERS, {column: list(codes) for column, codes in CATEGORIES.items()}
         )
@@ -84,3 +85,7 @@ def read_heart() -> pd.DataFrame:
     for column in CATEGORIES:
         frame[column] = frame[column].map(lambda code: None if pd.isna(code) else str(int(code)))
     return frame
+
+
+# Runs share the table, and do not change it.
+_read_once = cache(read_heart)

@@ -4,6 +4,8 @@ import torch
 from torch import Tensor, nn
 
 EPS = 1e-6
+# Of more past domains, the newest are attended to, and as many drawn ones are the adversary's.
+MOST_PAST = 64
 
 
 class Standardised(nn.Module):
@@ -72,6 +74,7 @@ class Evolution(nn.Module):
 
     def forward(self, past: Tensor) -> tuple[Tensor, Tensor | None]:
         """s_t [2d] after t past statistics [t, 2d], and the consistency term, if there is one."""
+        past = past[-MOST_PAST:]
         known = len(past)
         if known < 2:
             return self.first[known], None

@@ -14,7 +14,7 @@ from ..data.batch import Batch
 from ..data.domain import Rows
 from ..networks.network import Network
 from ..settings import MethodSettings, setting
-from .evolution import EPS, Evolution, Standardised
+from .evolution import EPS, MOST_PAST, Evolution, Standardised
 from .finetune import Finetune
 from .method import MakeOptimizer, Terms, as_state
 
@@ -71,9 +71,10 @@ class EvoS(Finetune):
     feature` draws from the normal distribution that the paper names. Variances are unbiased.
     Within a domain, its own statistic predicts; afterwards that of the next one, for rows of
     earlier domains too, because a model does not know from which domain a row comes.
-    Statistics are generated from generated ones. The authors' features are normalised; on those
-    of an MLP the statistics can grow without limit from domain to domain, and the run ends as
-    diverged.
+    Statistics are generated from generated ones. With more than 64 past domains, G reads the newest
+    64 statistics, and D in each step those of 64 drawn domains. The authors' features are
+    normalised; on those of an MLP the statistics can grow without limit from domain to domain, and
+    the run ends as diverged.
     """
 
     name = "evos"
@@ -142,12 +143,14 @@ class EvoS(Finetune):
         return (wrong + nn.functional.softplus(answers[len(past) :]).mean()) / 2
 
     def _drawn(self, rows: int) -> Tensor:
-        """As many features of every past domain, drawn from its statistic, [t · rows, d]."""
-        mean, log_std = self.statistics[:, None].chunk(2, dim=2)
+        """Features of each past domain, or of 64 ones, drawn from its statistic, [t · rows, d]."""
+        statistics, device = self.statistics, self.device
+        if len(statistics) > MOST_PAST:
+            keys = torch.rand(len(statistics), generator=self.generator, device=device)
+            statistics = statistics[keys.topk(MOST_PAST, sorted=False).indices]
+        mean, log_std = statistics[:, None].chunk(2, dim=2)
         across = 1 if self.settings.noise == "row" else mean.shape[2]
-        uniform = torch.rand(
-            (len(mean), rows, across), generator=self.generator, device=mean.device
-        )
+        uniform = torch.rand((len(mean), rows, across), generator=self.generator, device=device)
         noise = truncated_normal(uniform, self.settings.truncation)
         return (mean + noise * log_std.exp()).flatten(0, 1)
 
