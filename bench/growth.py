@@ -119,7 +119,9 @@ def child(method: str, axis: str, values: list[int], args: argparse.Namespace) -
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     found: dict[int, Any] = {each["value"]: each for each in lines}
-    if done.returncode and "FarshoreError" in done.stderr:
+    if done.returncode and "DivergedError" in done.stderr:
+        found |= dict.fromkeys(set(values) - set(found), "diverged")
+    elif done.returncode and "FarshoreError" in done.stderr:
         found |= dict.fromkeys(set(values) - set(found), "refused")
     elif done.returncode and ("emory" in done.stderr or "bad_alloc" in done.stderr):
         found |= dict.fromkeys(set(values) - set(found), f"> {args.limit_gb} GB")

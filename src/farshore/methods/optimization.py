@@ -58,14 +58,14 @@ def plain(kind: type[Optimizer]) -> Any:
 
     The wrappers import the compiler, which costs a process a second and 120 MB and does nothing for
     a step that is not compiled. As in the wrapper, `step` computes without gradients. No events for
-    a profiler are recorded, which would take a twentieth of a step of a small network.
+    a profiler are recorded: on a small network they take time that counts.
     """
     names = ("add_param_group", "state_dict", "load_state_dict")
     inside: dict[str, Any] = {name: inspect.unwrap(getattr(kind, name)) for name in names}
     if kind in MOMENTS:
         inside["moments"] = MOMENTS[kind]
     step = torch.no_grad()(inspect.unwrap(kind.step))
-    step.hooked = True  # type: ignore[attr-defined]  # PyTorch would wrap it in such an event
+    step.hooked = True  # otherwise PyTorch wraps it in such an event
     return type(kind.__name__, (kind,), {**inside, "step": step, "zero_grad": _drop_gradients})
 
 
