@@ -147,7 +147,7 @@ class ClassLabels(Labels):
             check_class_labels(labels[~in_target].to_numpy(), self.options.names[0])
         given, notes = self.options.classes, list[str]()
         if given in (None, FROM_FILE):
-            names = sort_classes(map(str, labels if held_out else labels[~in_target]))
+            names = sort_classes(map(str, (labels if held_out else labels[~in_target]).unique()))
             if not held_out:
                 notes = self.check_target(used, target)
         else:
@@ -167,7 +167,7 @@ class ClassLabels(Labels):
         They cannot be learned, and how many there are must not reach training.
         """
         labels, inside = self.labels[used], self.domain[used] == target
-        unknown = labels[inside & ~labels.isin(set(labels[~inside])).to_numpy()]
+        unknown = labels[inside & ~labels.isin(labels[~inside].unique()).to_numpy()]
         if not len(unknown):
             return []
         names, count = ", ".join(map(repr, sorted(set(unknown)))), len(unknown)
