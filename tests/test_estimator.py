@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import sklearn
 import torch
 from numbered import table
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, LeaveOneGroupOut, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -118,8 +119,20 @@ def test_pipeline_and_search_with_routed_domains(sites) -> None:
         search = GridSearchCV(
             pipeline, {"farshoreclassifier__method": ["er", "finetune"]}, cv=2, error_score="raise"
         )
-        search.fit(x, y, domain=names)
+        search.fit(x, y, domain=names, groups=names)
         assert search.best_estimator_[-1].domains_ == ["a", "b", "c"]
+
+
+def test_groups_without_domains_warn(sites) -> None:
+    x, y, names = sites
+    classifier = FarshoreClassifier(steps=2, method="finetune", **SMALL)
+    with pytest.warns(UserWarning, match="give domain=groups, too"):
+        classifier.fit(x, y, groups=names)
+    with sklearn.config_context(enable_metadata_routing=True), pytest.warns(match="domain=groups"):
+        cross_validate(classifier, x, y, params={"groups": names}, cv=LeaveOneGroupOut())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert classifier.fit(x, y, domain=names, groups=names).domains_ == ["a", "b", "c"]
 
 
 def test_refusals_are_value_errors(sites) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import html
 import sys
 import types
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from made_sites import Made, make_sites
 
 import farshore
 from farshore.base.notebook import html_table, in_notebook, short_list
@@ -61,6 +65,7 @@ def test_a_result_shows_method_data_and_score(comparison: Comparison) -> None:
     assert result.run.method in repr(result)
     assert all(f">{name}<" in result._repr_html_() for name in result.sources)
     assert repr(result.run).startswith(f"Run({result.run.method!r} on 'heart-hospitals'")
+    assert f">{result.run.method}<" in result.run._repr_html_()
 
 
 def test_a_run_that_diverged_says_so(comparison: Comparison) -> None:
@@ -84,6 +89,22 @@ def test_figures_have_the_numbers(comparison: Comparison) -> None:
     for trace, split in zip(of_sources, ("train", "validation"), strict=True):
         final = [value for value in result.matrices[split][-1] if value is not None]
         assert list(trace.y) == pytest.approx([100 * value for value in final])
+
+
+def test_an_audit_shows_its_decision_and_what_to_expect(tmp_path: Path) -> None:
+    table = make_sites(Made(sites=4, rows=40), seed=1).replace({"site": {"s3": "<site>"}})
+    given: dict[str, Any] = {"methods": "slda", "orders": "listed", "runs": tmp_path}
+    done = farshore.audit(table, domain="site", label="ill", **given)
+    assert repr(done) == f"Audit of {done.title}: {done.decision} {done.verdict}"
+    shown = done._repr_html_()
+    assert "<site>" not in shown
+    assert all(html.escape(answer) in shown for answer in done.answers.values())
+    scores = [100 * score for score in done.findings.scores.values()]
+    assert sorted(done.plot().data[0].x) == pytest.approx(sorted(scores))
+    few = farshore.audit(table[:50], domain="site", label="ill", **given)
+    assert "Too few sites to say" in repr(few)
+    with pytest.raises(farshore.FarshoreError, match="nothing to draw"):
+        few.plot()
 
 
 def test_a_learner_shows_what_it_learned_and_scores_arrays() -> None:

@@ -6,8 +6,10 @@ more. Pipeline and GridSearchCV pass the names on by metadata routing:
 `FarshoreClassifier().set_fit_request(domain=True)`.
 """
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
+from types import MappingProxyType
 from typing import Any, Self
 
 import numpy as np
@@ -56,8 +58,22 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
     random_state: int | None = 0
     device: str = "cpu"
 
-    def fit(self, X: Any, y: Any, domain: Any = None, sample_weight: Any = None) -> Self:
-        """Learn from scratch; `domain` is each row's domain name, without it all belong to one."""
+    # With metadata routing, the groups of a search or a cross-validation reach `fit`.
+    __metadata_request__fit = MappingProxyType({"groups": True})
+
+    def fit(
+        self, X: Any, y: Any, domain: Any = None, sample_weight: Any = None, groups: Any = None
+    ) -> Self:
+        """Learn from scratch; `domain` is each row's domain name, without it all belong to one.
+
+        groups: not used; a warning says so if they are given without `domain`.
+        """
+        if groups is not None and domain is None:
+            warnings.warn(
+                "groups divide rows for scikit-learn only: without domain, all rows are learned as "
+                "one domain; to learn group after group, give domain=groups, too",
+                stacklevel=2,
+            )
         X, y = self._validated(X, y)
         weights = self._weights(sample_weight, y)
         names = (

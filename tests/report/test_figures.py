@@ -386,7 +386,7 @@ def test_the_main_figure_is_the_ranking() -> None:
     assert mark.x[0] + mark.error_x.array[0] == pytest.approx(100 * estimate.high)
     assert other.marker.symbol == "x-open", "finetune does no better than guessing"
     assert "intervals of the mean over 3 targets" in drawing.says
-    assert "always the most frequent class, 44.4%" in drawing.says  # 2 · 0.8 / 1.8 / 2
+    assert "always the target's own most frequent class, 44.4%" in drawing.says  # 2 · 0.8 / 1.8 / 2
     assert "all sources at once, 90.0%" in drawing.says
     assert drawing.shows == "conditions"
 

@@ -4,6 +4,8 @@ It plans, carries out and records the same runs as `farshore audit`, which are t
 with every domain as the target in turn: each of the three can resume the runs of the others.
 """
 
+from __future__ import annotations
+
 import json
 import os
 import shlex
@@ -13,17 +15,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
 from ..base.files import write_inside
+from ..base.notebook import html_table
 from ..benchmarks import make_benchmark
 from ..benchmarks.own.own import OwnBenchmark
 from ..comparing import carry_out_quietly, find_data
 from ..deployment.unlike import read_sites
 from ..errors import FarshoreError
 from ..methods.optimization import choose_device
+from ..report.plots import check_plotly, on_white
 from ..report.provenance import provenance
 from ..results.describe import conditions as conditions_of
 from ..results.frame import frame_of_plan
@@ -45,11 +49,14 @@ from .findings import Findings, TooFew, check_enough, find_all
 from .from_sums import METHODS as SUMMED
 from .from_sums import FromSums, answer_from_sums, from_sums
 
+if TYPE_CHECKING:
+    import plotly.graph_objects as go
+
 FORMS = (".html", ".json")
 FEW = f"{Readiness.FEW[0].upper()}{Readiness.FEW[1:]}."
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Audit:
     """A finished audit.
 
@@ -75,7 +82,23 @@ class Audit:
     next_step: tuple[str, str] = ("", "")
     sums: Mapping[str, FromSums] = field(default_factory=dict)
     command: str = ""
-    frame: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False, compare=False)
+    frame: pd.DataFrame = field(default_factory=pd.DataFrame, compare=False)
+
+    def __repr__(self) -> str:
+        return f"Audit of {self.title}: {self.decision} {self.verdict}"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the decision, and the answers by question."""
+        return html_table(repr(self), [], list(self.answers.items()))
+
+    def plot(self) -> go.Figure:
+        """The first figure of the page: what to expect at a new site (plotly)."""
+        if isinstance(self.findings, TooFew):
+            raise FarshoreError(f"there is nothing to draw: {self.verdict}")
+        check_plotly()
+        from .figures import expected_scores
+
+        return on_white(expected_scores(self.findings).views[0].figure)
 
     @property
     def facts(self) -> dict[str, str]:

@@ -32,7 +32,7 @@ def figures(findings: Findings, frame: pd.DataFrame) -> list[Drawing]:
     at = {site: _results(findings, frame, site) for site in findings.scores}
     curve = findings.curve
     return [
-        _sites(findings),
+        expected_scores(findings),
         scores.drawing(frame, findings.ranking, findings.title),
         *_classes(at),
         *_reliability(at),
@@ -313,7 +313,8 @@ def _columns(shifts: Sequence[SiteShift]) -> list[Drawing]:
     return [Drawing("columns", title, says, views, pd.DataFrame(lines))]
 
 
-def _sites(findings: Findings) -> Drawing:
+def expected_scores(findings: Findings) -> Drawing:
+    """The scores at the left-out sites, and the interval for a new one."""
     ordered = sorted(findings.scores, key=lambda site: findings.scores[site])
     metric = findings.ranking.metric
     scale = metric.scale

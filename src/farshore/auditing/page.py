@@ -55,6 +55,7 @@ def _class_table(findings: Findings) -> dict[str, Any]:
         for each in findings.classes
     ]
     return {
+        "words": False,
         "title": f"Classes at left-out sites, {findings.choice.method}",
         "header": ["class", "rows", "sensitivity", "lowest", "specificity"],
         "rows": rows,
@@ -85,6 +86,7 @@ def _site_table(findings: Findings) -> dict[str, Any]:
     ]
     return {
         "title": "Sites",
+        "words": True,
         "header": header,
         "rows": rows,
         "note": OF_SITES.format(unit=f"in {metric.unit.strip()}, " if metric.unit else ""),

@@ -19,15 +19,15 @@ GRID = "#e3e6e8"
 
 def plot_scores(frame: pd.DataFrame, ranking: Ranking) -> go.Figure:
     """Every method's scores on the unseen targets, as the report draws them."""
-    _check_plotly()
+    check_plotly()
     from .figures import scores
 
-    return _on_white(scores.drawing(frame, ranking, "").views[0].figure)
+    return on_white(scores.drawing(frame, ranking, "").views[0].figure)
 
 
 def plot_result(result: Result) -> go.Figure:
     """The final scores of one run: a bar for each source and split, and one for the target."""
-    _check_plotly()
+    check_plotly()
     from .figures.shape import canvas, text
 
     metric = result.main_metric or METRICS["accuracy"]
@@ -42,10 +42,10 @@ def plot_result(result: Result) -> go.Figure:
     assert result.target is not None
     target = f"{text(result.target.name)} (never seen)"
     figure.add_bar(x=[target], y=[metric.scale * result.target_score], name="target")
-    return _on_white(figure)
+    return on_white(figure)
 
 
-def _on_white(figure: go.Figure) -> go.Figure:
+def on_white(figure: go.Figure) -> go.Figure:
     """The report's page gives its figures colours; one that stands alone has its own."""
     figure.update_layout(paper_bgcolor="white", plot_bgcolor="white", font_color="#1f2428")
     figure.update_xaxes(gridcolor=GRID, linecolor=GRID)
@@ -53,7 +53,8 @@ def _on_white(figure: go.Figure) -> go.Figure:
     return figure
 
 
-def _check_plotly() -> None:
+def check_plotly() -> None:
+    """Say what to install if plotly is absent."""
     try:
         import plotly  # noqa: F401
     except ImportError:

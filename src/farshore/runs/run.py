@@ -4,6 +4,7 @@ from typing import Any, NewType
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from ..base.notebook import html_table
 from ..benchmarks import BENCHMARKS
 from ..errors import FarshoreError, unknown
 from ..methods.optimization import choose_device
@@ -49,6 +50,10 @@ class Run(BaseModel):
         return f"Run({self.method!r} on {self.benchmark!r}{further})"
 
     __str__ = __repr__
+
+    def _repr_html_(self) -> str:
+        """For notebooks: what differs from the defaults."""
+        return html_table(repr(self), [], list(self.model_dump(exclude_defaults=True).items()))
 
     @classmethod
     def build(cls, **values: Any) -> "NormalRun":

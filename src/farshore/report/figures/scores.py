@@ -10,7 +10,7 @@ import plotly.graph_objects as go
 from ...results.select import observed
 from ...results.summary import Estimate, Ranking, Standing, Unit, guess_level, metric_of
 from ...results.verdict import UPPER_BOUND
-from ...tasks.metrics import Metric, several
+from ...tasks.metrics import Metric, guess_words, several
 from ..cells import line
 from .shape import WHISKER, Drawing, View, canvas, estimates, on_target, text, transparent
 
@@ -81,7 +81,8 @@ def reference_lines(frame: pd.DataFrame, ranking: Ranking) -> dict[str, float]:
     level = guess_level(frame)
     main = ranking.metric == metric_of(frame)
     if main and level is not None and frame["benchmark"].nunique() == 1:
-        lines["always the most frequent class"] = level
+        words = guess_words(int(observed(frame)["classes"].max()))
+        lines[f"always {words.always}".replace("the most", "the target's own most")] = level
     joint = ranking.find(UPPER_BOUND)
     if joint is not None and joint.estimate is not None:
         lines["all sources at once"] = joint.estimate.mean
