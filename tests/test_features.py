@@ -82,7 +82,8 @@ def run(folder: Path, **fields: Any) -> Run:
 @pytest.mark.parametrize("train", ["head", "last-block", "all"])
 def test_only_what_is_asked_for_is_trained(train: str, tmp_path: Path) -> None:
     network = small_network()
-    learner = Learner(network, memory=6, settings={"train": train, "batch_size": 4}, seed=1)
+    settings = {"train": train, "batch_size": 4}
+    learner = Learner(network, "er", memory=6, settings=settings, seed=1)
     before = network.state_dict()
     for number in range(2):
         learner.learn(images(seed=number), LABELS, domain=str(number), steps=3)
@@ -148,7 +149,7 @@ def test_backbone_and_classifier_have_their_own_step_sizes() -> None:
     assert moved[1e-9]["features.conv1.weight"] < 1e-6 < moved[None]["features.conv1.weight"]
     assert moved[1e-9]["classifier.weight"] == pytest.approx(moved[None]["classifier.weight"])
     with pytest.raises(FarshoreError, match=r"backbone_rate = 0\.1 is not allowed here"):
-        Learner("histogram", settings={"backbone_rate": 0.1}).learn(images(), LABELS, steps=1)
+        Learner("histogram", "er", settings={"backbone_rate": 0.1}).learn(images(), LABELS, steps=1)
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,9 @@ def by_run(table: pd.DataFrame, folder: Path, monkeypatch: pytest.MonkeyPatch) -
 def by_learn(table: pd.DataFrame, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Learner:
     for site in SOURCES:
         table[table["site"] == site].drop(columns="site").to_csv(folder / "one.csv", index=False)
-        new = ["--memory=20", "--network-set=width=8", *SET] if site == "north" else []
+        new = (
+            ["--memory=20", "--network-set=width=8", *SET, "--method=er"] if site == "north" else []
+        )
         line = ["learn", "model", "one.csv", "--label=outcome", f"--name={site}"]
         type_in(monkeypatch, *line, f"--steps={STEPS}", *new)
     return farshore.load(folder / "model")
@@ -75,7 +77,7 @@ def in_turn(
     table: pd.DataFrame, form: Callable[[pd.DataFrame, np.ndarray], tuple[Any, Any]]
 ) -> Learner:
     """A learner that gets each source in this form."""
-    learner = Learner(memory=20, settings=SETTINGS, network_settings={"width": 8})
+    learner = Learner(method="er", memory=20, settings=SETTINGS, network_settings={"width": 8})
     for site in SOURCES:
         rows = table[table["site"] == site]
         x, y = form(rows.drop(columns=["site", "outcome"]), rows["outcome"].to_numpy())
@@ -159,7 +161,7 @@ def test_the_estimator_gives_the_same_model(named: bool) -> None:
     x = sources.drop(columns=["site", "outcome"])
     x = x if named else x[NUMBERS].to_numpy()
     classifier = FarshoreClassifier(
-        memory=20, steps=STEPS, settings=SETTINGS, network_settings={"width": 8}
+        "mlp", memory=20, steps=STEPS, settings=SETTINGS, network_settings={"width": 8}
     ).fit(x, sources["outcome"], domain=sources["site"])
     assert differences(trained(usual), trained(classifier.learner_)) == []
     new = table[table["site"] == "new"]

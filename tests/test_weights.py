@@ -155,7 +155,7 @@ def test_sites_with_weights(tmp_path: Path) -> None:
         frame.to_csv(tmp_path / f"{name}.csv", index=False)
         columns = Columns(label="y", weight="w") if name == "a" else Columns()
         data = tmp_path / f"{name}.csv"
-        learn(model, data, name=name, columns=columns, new=NewModel(), steps=2)
+        learn(model, data, name=name, columns=columns, new=NewModel(method="er"), steps=2)
     kept = Model.open(model).learner.system.kept_rows()
     assert set(kept["a"]["weights"].flatten().tolist()) == {1.0}
     assert set(kept["b"]["weights"].flatten().tolist()) == {0.0, 1.0, 2.0}

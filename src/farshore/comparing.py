@@ -42,7 +42,7 @@ from .runs.engines.local import LocalEngine
 from .runs.engines.work import WorkOutcome
 from .runs.plan.comparison import make_comparison, plan_comparison
 from .runs.plan.plan import Plan, Planned
-from .runs.plan.select import USUAL_METHODS, references, select_methods
+from .runs.plan.select import USUAL_METHODS, fitting, references, select_methods
 from .runs.result import Result
 from .runs.store.store import Store
 from .tasks.metrics import several
@@ -212,7 +212,8 @@ def compare(
     given = {key: value for key, value in given.items() if value is not None}
     benchmark, chosen = find_data(data, given, folder, name)
     if methods is None:
-        methods = [*USUAL_METHODS, *references(make_benchmark(benchmark, chosen))]
+        made = make_benchmark(benchmark, chosen)
+        methods = [*fitting(USUAL_METHODS, made), *references(made)]
     of_network = {"network": network, "network_settings": dict(network_settings)}
     comparison = make_comparison(
         {"benchmark": benchmark, "options": chosen, **of_network},

@@ -29,7 +29,6 @@ from .data.tables.frames import Preprocess, as_table
 from .errors import FarshoreError
 from .learner.learner import Learner
 from .learner.loading import from_state_dict
-from .methods import DEFAULT_METHOD
 from .networks.build import as_network
 from .networks.network import Network
 
@@ -44,8 +43,8 @@ OF_LEARNER = (
 class _Estimator(BaseEstimator):  # type: ignore[misc]
     """What both estimators have in common."""
 
-    network: str | Network | nn.Module = "mlp"
-    method: str = DEFAULT_METHOD
+    network: str | Network | nn.Module | None = None
+    method: str | None = None
     memory: int = 1000
     _: KW_ONLY
     steps: int | None = None
@@ -144,13 +143,16 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
             check_consistent_length(X, y)
             assert_all_finite(y, input_name="y")
             return X, y
-        if getattr(X, "ndim", 2) == 4 and self.network != "mlp":  # images keep their type
+        if getattr(X, "ndim", 2) == 4 and self.network not in (
+            None,
+            "mlp",
+        ):  # images keep their type
             return validate_data(self, X, y, reset=reset, dtype=None, allow_nd=True)
         checks = {"dtype": np.float64, "ensure_all_finite": "allow-nan" if columns else True}
         return validate_data(self, X, y, reset=reset, **checks, **self._of_labels(y))
 
     def _preprocesses_columns(self) -> bool:
-        default = "columns" if isinstance(self.network, str) else "none"
+        default = "columns" if isinstance(as_network(self.network), str) else "none"
         return (self.preprocess or default) == "columns"
 
     def __sklearn_tags__(self) -> Any:
@@ -218,9 +220,10 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         saved = state.pop("learner_", None)
         super().__setstate__(state)
         if saved is not None:
-            network = None if isinstance(self.network, str) else as_network(self.network)
+            network = as_network(self.network)
+            own = None if isinstance(network, str) else network
             self.learner_ = from_state_dict(
-                saved, "the copied estimator", network=network, device=self.device
+                saved, "the copied estimator", network=own, device=self.device
             )
 
 

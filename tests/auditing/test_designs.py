@@ -34,6 +34,7 @@ SITES = 25
 # Seconds of a run of 100 steps per domain.
 SECONDS = {
     **{"majority": 0.5, "ridge": 1.0, "er": 2.0, "finetune": 2.0, "cl-coral": 4.0, "joint": 4.0},
+    "slda": 1.0,
     **{"cl-fishr": 4.0, "trees": 5.0, "auto": 6.0},
     **{"joint-linear": 0.1, "joint-forest": 0.3, "joint-trees": 0.3},
 }
@@ -161,8 +162,8 @@ def test_a_higher_design_has_the_runs_of_the_lower_ones(tmp_path: Path) -> None:
         plan: Plan = plan_comparison(experiment, store, record=False)
         runs[name] = set(plan.unique())
     assert {name: len(of) for name, of in runs.items()} == {
-        **{"glance": 4 * 6, "small": 8 * 6, "medium": 20 * 9, "large": 25 * 12},
-        "full": 25 * (9 * 2 + 3),  # one run of the references for both orders
+        **{"glance": 4 * 7, "small": 8 * 7, "medium": 20 * 10, "large": 25 * 13},
+        "full": 25 * (10 * 2 + 3),  # one run of the references for both orders
     }
     assert runs["small"] < runs["medium"] < runs["large"] < runs["full"]
     assert not runs["glance"] & runs["full"]

@@ -37,7 +37,7 @@ def heart(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("data", "expected"),
     [
-        ("heart.csv --domain hospital --label num", "finetune er cl-coral ridge"),
+        ("heart.csv --domain hospital --label num", "finetune er cl-coral ridge slda"),
         ("heart-hospitals", "many"),
     ],
 )

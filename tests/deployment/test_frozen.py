@@ -13,7 +13,7 @@ from farshore.deployment.model import Model
 from farshore.deployment.new_model import NewModel
 from farshore.deployment.site import Columns
 from farshore.errors import FarshoreError
-from farshore.methods import DEFAULT_METHOD
+from farshore.methods import OF_CLASSES, OF_NETWORKS
 
 
 def site(folder: Path, seed: int) -> Path:
@@ -101,13 +101,13 @@ def test_undo_and_forget_on_features(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("new", "method"),
     [
-        (NewModel(), DEFAULT_METHOD),
+        (NewModel(), OF_CLASSES),
         (NewModel(network="histogram", method="slda"), "slda"),
-        (NewModel(network="cnn", network_settings={"width": 8}), DEFAULT_METHOD),
+        (NewModel(network="cnn", network_settings={"width": 8}), OF_NETWORKS),
     ],
 )
 def test_the_usual_method_of_images(new: NewModel, method: str, tmp_path: Path) -> None:
-    """The default method, whatever part of the network is trained."""
+    """The default method, or replay for a network that has to be trained."""
     data = site(tmp_path / "a", 0)
     learn(tmp_path / "model", data, name="a", columns=Columns(), new=new, steps=1, size=16)
     made = Model.open(tmp_path / "model").learner

@@ -108,6 +108,6 @@ def test_a_batch_that_no_memory_holds_is_refused_before_it_is_allocated(
             models / "site0.csv",
             name="a",
             columns=Columns(label="label"),
-            new=NewModel(settings={"batch_size": 5000}),
+            new=NewModel(method="er", settings={"batch_size": 5000}),
             steps=2,
         )

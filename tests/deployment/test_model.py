@@ -205,7 +205,9 @@ def test_a_worse_model_is_not_kept(typed, tmp_path: Path) -> None:
     pd.read_csv(data).replace({"disease": {"ill": "well", "well": "ill"}}).to_csv(
         tmp_path / "1.csv", index=False
     )
-    assert typed("learn", model, data, "--name", "A", "--steps", 60, *FIRST)[0] == 0
+    assert (
+        typed("learn", model, data, "--name", "A", "--steps", 60, *FIRST, "--method", "er")[0] == 0
+    )
     before = load(model).state_dict()
     code, out = typed(
         "learn", model, tmp_path / "1.csv", "--name", "B", "--steps", 100, "--max-drop", 0.02

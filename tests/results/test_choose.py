@@ -37,7 +37,13 @@ BETTER = scored(0.84, 0.85, 0.85, 0.83)
 def test_the_usual_row_is_chosen_unless_another_is_clearly_better(
     scores: dict[str, dict[Place, float]], chosen: str
 ) -> None:
-    assert choose(scores, Unit.TARGET, ACCURACY) == chosen
+    assert choose(scores, Unit.TARGET, ACCURACY, usual="er") == chosen
+
+
+def test_the_default_method_is_the_usual_row() -> None:
+    assert choose({"er": TIED, "slda": USUAL}, Unit.TARGET, ACCURACY) == "slda"
+    error = Metric("mae", "MAE", "", 1.0, higher_is_better=False, digits=3)
+    assert choose({"er": TIED, "ridge": USUAL}, Unit.TARGET, error) == "ridge"
 
 
 def test_the_usual_row_is_any_row_and_lower_may_be_better() -> None:
@@ -49,7 +55,7 @@ def test_the_usual_row_is_any_row_and_lower_may_be_better() -> None:
 
 def test_nothing_is_clearly_better_over_two_targets() -> None:
     scores = {"best": scored(0.9, 0.9), "er": scored(0.5, 0.5)}
-    assert choose(scores, Unit.TARGET, ACCURACY) == "er"
+    assert choose(scores, Unit.TARGET, ACCURACY, usual="er") == "er"
 
 
 def test_the_range_over_orders_is_the_mean_over_targets() -> None:

@@ -300,14 +300,14 @@ def test_a_leader_that_is_not_recommended_is_named_with_the_reason() -> None:
     assert verdict.recommendation is not None
     assert (verdict.recommendation.row, verdict.recommendation.leader) == ("er", "ridge")
     assert verdict.details[0] == (
-        "Recommended: er; ridge leads the ranking, 4.0 points ahead of er, the default, but the "
-        "95% interval of that difference over 4 targets includes zero."
+        "Recommended: er; ridge leads the ranking, 4.0 points ahead of er, the usual choice, but "
+        "the 95% interval of that difference over 4 targets includes zero."
     )
     two = {row: dict(list(of_row.items())[:2]) for row, of_row in scores.items()}
     verdict = judge(made_frame(two, targets=TARGETS))
     assert verdict.details[0] == (
-        "Recommended: er; ridge leads the ranking, 4.5 points ahead of er, the default, but there "
-        "are too few targets for an interval of that difference (2 targets)."
+        "Recommended: er; ridge leads the ranking, 4.5 points ahead of er, the usual choice, but "
+        "there are too few targets for an interval of that difference (2 targets)."
     )
 
 

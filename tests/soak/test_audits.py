@@ -121,8 +121,8 @@ def test_the_audit_of_the_heart_table_is_quick_and_answers_everything(tmp_path: 
     from farshore.runs.store.store import Store
 
     results = [result for _, result, _ in Store(tmp_path / "runs").results()]
-    # Nine candidates in two orders, and three references that the order cannot change.
-    assert len(results) == 4 * (2 * 9 + 3)
+    # Ten candidates in two orders, and three references that the order cannot change.
+    assert len(results) == 4 * (2 * 10 + 3)
     assert spent <= 2 * sum(result.seconds["total"] for result in results)
     assert len(done.answers) == 11
     assert done.findings.choice.method in {result.run.method for result in results}

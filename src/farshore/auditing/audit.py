@@ -162,9 +162,8 @@ def audit(
     domain, label: the columns of a table with the site and with the class.
     methods: candidates; added for reference are majority, joint and, for tables, joint-linear,
         joint-forest and joint-trees. By default `finetune`, `er`,
-        two tailored methods, `ridge`, `trees` and `auto`; for images on a frozen network also
-        `slda`. The default method of `learn`, `er`, is recommended unless another one is certainly
-        better.
+        two tailored methods, `ridge`, `slda`, `trees` and `auto`. The default method of `learn`,
+        `slda` (of numbers `ridge`), is recommended unless another one is certainly better.
     orders: orders of the sources, written as for `farshore compare --orders`; by default listed and
         reversed, or chronological if there is a time column.
     minutes: how long it may take, by default 10. The highest design of the ladder that fits is

@@ -14,18 +14,15 @@ import numpy as np
 from ..base.randomness import derive
 from ..benchmarks.benchmark import Benchmark
 from ..errors import FarshoreError, unknown
-from ..learner.backbone import train_by_settings
 from ..runs.catalog import find
 from ..runs.plan.comparison import make_comparison
 from ..runs.plan.experiment import Experiment, Part
-from ..runs.plan.select import BETWEEN_NAMES, EACH, references
+from ..runs.plan.select import BETWEEN_NAMES, EACH, fitting, references
 from ..tasks.metrics import listed, several
 
 # A network that learns all sources at once, and the candidate that does nothing against forgetting.
 JOINT, UNPROTECTED = "joint", "finetune"
-CANDIDATES = (UNPROTECTED, "er", "cl-coral", "cl-fishr", "ridge", "trees", "auto")
-# A candidate on frozen features of images only.
-ON_FEATURES = "slda"
+CANDIDATES = (UNPROTECTED, "er", "cl-coral", "cl-fishr", "ridge", "slda", "trees", "auto")
 MINUTES = 10.0
 # Of a small network, all together: less than a minute.
 FEW_STEPS = 20_000
@@ -49,7 +46,7 @@ class Design:
     steps: int | None = None
 
 
-QUICK = ("er", "ridge")
+QUICK = ("slda", "er", "ridge")
 LADDER = (
     Design("glance", QUICK, orders=1, sites=4, steps=20),
     Design("small", QUICK, orders=1, sites=8),
@@ -94,17 +91,13 @@ def to_climb(
     return kept
 
 
-def usual_methods(
-    data: Mapping[str, Any], benchmark: Benchmark, settings: Mapping[str, Any]
-) -> list[str]:
-    """All candidates that can learn from these data; `data` are a run's fields that choose them."""
-    network, given = data.get("network"), dict(data.get("network_settings", {}))
-    if network is None:
-        network, given = benchmark.usual_network(), {**benchmark.network_settings, **given}
-    train = train_by_settings({**benchmark.settings, **settings}, network, given)
-    names = [*CANDIDATES, *([ON_FEATURES] if train == "head" else [])]
-    tabular = benchmark.network == "mlp"
-    return [name for name in names if tabular or not find(name).tables_only]
+def usual_methods(benchmark: Benchmark) -> list[str]:
+    """All candidates that can learn from these data."""
+    return [
+        name
+        for name in fitting(CANDIDATES, benchmark)
+        if benchmark.network == "mlp" or not find(name).tables_only
+    ]
 
 
 def plan_designs(
@@ -126,7 +119,7 @@ def plan_designs(
 
     targets: the sites that can be left out.
     """
-    usual = usual_methods(data, benchmark, settings) if methods is None else methods
+    usual = usual_methods(benchmark) if methods is None else methods
     beside = references(benchmark)
     words = list(orders or (["listed"] if benchmark.ordered_by_time else ["listed", "reversed"]))
     full = make_comparison(

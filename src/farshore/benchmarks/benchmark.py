@@ -14,6 +14,7 @@ from ..data.seal import SealedTarget
 from ..errors import FarshoreError, unknown
 from ..networks.build import plain_network_settings
 from ..tasks.classification import Classification
+from ..tasks.labels import are_numbers
 from ..tasks.task import MetricName, Task
 from .options import BenchmarkOptions
 from .own.hidden import hide_domains
@@ -183,6 +184,10 @@ class Benchmark(ABC):
     def task(self) -> Task:
         """What a label is, once `make` has made the data: one of `classes`."""
         return Classification(self.classes)
+
+    def has_numbers(self) -> bool:
+        """Whether the labels are numbers."""
+        return are_numbers(self.task())
 
     def initial_network(self) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         """Return the settings of the benchmark's own network, and a note on its initial weights."""

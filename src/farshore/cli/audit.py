@@ -24,8 +24,8 @@ def audit(
     *,
     data: Annotated[DataOptions, Except("domain_by", "domains", "severity")],
     methods: str | None = flag(
-        "candidates, comma-separated [default: finetune, er, cl-coral, cl-fishr, ridge, trees, "
-        "auto, and slda for images on a frozen network]; added for reference: majority, joint "
+        "candidates, comma-separated [default: finetune, er, cl-coral, cl-fishr, ridge, slda, "
+        "trees and auto]; added for reference: majority, joint "
         "and, for tables, joint-linear, joint-forest and joint-trees"
     ),
     orders: str | None = flag(

@@ -16,8 +16,8 @@ def compare(
     *,
     methods: str | None = flag(
         "methods and groups, comma-separated: tailored, naive, adaptation, paper, all, ... "
-        "[default: all; for your own data finetune, er, cl-coral and ridge; and for tables the "
-        "group references]"
+        "[default: all; for your own data finetune, er, cl-coral, ridge and slda; and for tables "
+        "the group references]"
     ),
     seeds: int | None = flag(
         "number of run seeds, counted from 0 [default: 3; 1 if all your own domains are "
@@ -59,7 +59,7 @@ def compare(
     from ..benchmarks import make_benchmark
     from ..results.collect import planned_frame
     from ..runs.plan.comparison import make_comparison, plan_comparison
-    from ..runs.plan.select import USUAL_METHODS, in_turn, references, select_methods
+    from ..runs.plan.select import USUAL_METHODS, fitting, in_turn, references, select_methods
     from ..runs.store.store import Store
     from ..tasks.metrics import several
     from .method_groups import method_groups
@@ -74,8 +74,8 @@ def compare(
     if seeds < 1:
         raise FarshoreError(f"--seeds {seeds} is not allowed: give at least 1")
     if words is None:
-        usual = USUAL_METHODS if own else ("all",)
-        words = [*usual, *references(make_benchmark(fields["benchmark"], fields["options"]))]
+        made = make_benchmark(fields["benchmark"], fields["options"])
+        words = [*(fitting(USUAL_METHODS, made) if own else ("all",)), *references(made)]
     comparison = make_comparison(
         fields,
         select_methods(words, method_groups()),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
 from ..errors import FarshoreError
-from ..methods import DEFAULT_METHOD
+from ..methods import OF_CLASSES, OF_NETWORKS, OF_NUMBERS
 from . import data_options
 from .engine_options import ONE_DEVICE, print_line
 from .flags import answers, argument, command, flag, split_names
@@ -29,7 +29,8 @@ class NewModelOptions:
     heading: ClassVar = "A new model"
 
     method: str | None = flag(
-        f"new model: method; `farshore methods` lists them [default: {DEFAULT_METHOD}]"
+        f"new model: method; `farshore methods` lists them [default: {OF_CLASSES}, for numbers "
+        f"{OF_NUMBERS}; {OF_NETWORKS} if you name a network that has to be trained]"
     )
     network: str | None = flag(
         "new model: network [default: mlp for tables; for images resnet18 if its ImageNet weights "

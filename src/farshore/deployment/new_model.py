@@ -11,7 +11,6 @@ from ..data.downloads.weights import usual_image_network
 from ..data.images.image_folder import ImagePreprocessing
 from ..errors import FarshoreError
 from ..learner.learner import USUAL_RUN, Learner
-from ..methods import DEFAULT_METHOD
 from ..networks.build import settle_network
 from ..observer import Observer
 from ..settings import MethodSettings, RunSettings, divide
@@ -38,8 +37,8 @@ class NewModel:
         """Create an untrained learner for a site like this one."""
         images = isinstance(site.inputs, Tensor)
         return Learner(
-            network=self.chosen_network(images=images),
-            method=self.method or DEFAULT_METHOD,
+            network=self.chosen_network(images=images) if images else self.network,
+            method=self.method,
             memory=self.memory if self.memory is not None else 1000,
             settings=self.settings,
             network_settings=self.network_settings,

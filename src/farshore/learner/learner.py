@@ -24,7 +24,7 @@ from ..data.tables.frames import Preprocess, as_table
 from ..data.tables.table import TablePreprocessing
 from ..entry import Entry
 from ..errors import FarshoreError, unknown
-from ..methods import DEFAULT_METHOD, METHODS, fit_numbers
+from ..methods import METHODS, OF_NETWORKS, default_method, fit_numbers
 from ..methods.optimization import find_device
 from ..networks.build import as_network
 from ..networks.network import Network
@@ -33,12 +33,12 @@ from ..settings import RunSettings
 from ..settings import divide as divide_settings
 from ..system import SYSTEMS, Setup, System
 from ..tasks.classification import Classification
-from ..tasks.labels import TaskChoice, restored_task
+from ..tasks.labels import TaskChoice, are_numbers, restored_task
 from ..tasks.task import Label, Task
 from ..training.checkpoints import Checkpoints
 from ..training.execution.execution import check_way
 from .arguments import check_arguments, check_training, check_weighs_rows
-from .backbone import Backbone, resolve_train, usual_profile
+from .backbone import Backbone, resolve_train, train_by_settings, usual_profile
 from .conversion import Conversion
 from .joining import check_joinable
 from .learner_state import FROZEN, TASK, check_state, stored_form
@@ -56,8 +56,9 @@ class Learner:
 
     network: a name ("mlp", "cnn", "resnet18", "hf:facebook/dinov2-small", "timm:NAME",
         "torchvision:NAME", "module.py:factory") or your own `farshore.Network`, which is copied
-        and never changed.
-    method: a name; `farshore methods` lists them.
+        and never changed. By default "mlp".
+    method: a name; `farshore methods` lists them. By default `slda`, for numbers `ridge`; and `er`
+        if you name a network whose weights start from random numbers, so that it has to be trained.
     memory: how many rows of all past domains are kept in total.
     settings: settings of the method and of the run by name, for example {"learning_rate": 1e-3}.
     classes: all labels that may ever occur; by default those of the first domain.
@@ -79,8 +80,8 @@ class Learner:
 
     def __init__(
         self,
-        network: str | Network | nn.Module = "mlp",
-        method: str = DEFAULT_METHOD,
+        network: str | Network | nn.Module | None = None,
+        method: str | None = None,
         memory: int = 1000,
         *,
         settings: Mapping[str, Any] | None = None,
@@ -96,14 +97,20 @@ class Learner:
         profile: str | None = None,
         observer: Observer | None = None,
     ) -> None:
+        of_network = dict(network_settings or {})
+        named, network = network is not None, as_network(network)
+        asked = {**USUAL_RUN, **(settings or {})}
+        trained = train_by_settings(asked, network, of_network) != "head"
+        # Whether the first domain's labels decide on the method.
+        self._by_labels = method is None and not (named and trained)
+        if method is None:
+            method = default_method(are_numbers(task)) if self._by_labels else OF_NETWORKS
         self.method_type: type[Entry] = METHODS.get(method)
         for_method, for_run = divide_settings(settings or {}, self.method_type.Settings)
         self.method_type.Settings.build(for_method)  # refuse bad values now, not at the first step
         self.run = RunSettings.build({**USUAL_RUN, **for_run})
         check_arguments(self.method_type, self.run, metric, preprocess, memory, weighted)
-        network = as_network(network)
         self._method_settings = for_method
-        of_network = dict(network_settings or {})
         train = resolve_train(self.run, network, of_network)
         self.run = self.run.model_copy(update={"train": train})
         check_training(self.run, train, self.method_type, network, of_network)
@@ -434,6 +441,8 @@ class Learner:
             return
         chosen = task or self.task or Classification()
         chosen.check_outputs("the first domain")
+        if self._by_labels:
+            self.method_type = METHODS.get(default_method(are_numbers(chosen)))
         chosen.check_method(self.method_type.name, self.method_type.needs_classes, fit_numbers)
         self.metric = chosen.main_metric(self.metric)
         form = self.backbone.form or row_form(domain)

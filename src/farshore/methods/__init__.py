@@ -5,6 +5,7 @@ Other packages add theirs under the entry-point group `farshore.methods`.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ..base.lazy import lazy_exports
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 if not TYPE_CHECKING:  # type checkers use the imports above and reject any other name
     __getattr__, __dir__, __all__ = lazy_exports(__name__, "METHODS", "continual")
 
-# What learns unless a method is named: plain replay.
-DEFAULT_METHOD = "er"
+# What learns unless a method is named, by the rule of docs/recommended.md; for numbers, the closed
+# form that fits them. A network that you name is trained, by plain replay.
+OF_CLASSES, OF_NUMBERS, OF_NETWORKS = "slda", "ridge", "er"
 
 # The order in which groups are listed.
 GROUPS = (
@@ -94,6 +96,17 @@ METHODS: Registry[type[Entry]] = Registry("method", "farshore.methods", BUILTIN,
 def fit_numbers() -> str:
     """The names of the continual methods for labels that are numbers."""
     return ", ".join(name for name in continual() if not METHODS.get(name).needs_classes)
+
+
+def default_method(numbers: bool = False) -> str:
+    """What learns classes, or numbers, unless a method is named."""
+    return OF_NUMBERS if numbers else OF_CLASSES
+
+
+def usual_among(names: Iterable[str], numbers: bool = False) -> str:
+    """Of these, what to use unless another is certainly better: the default, or plain replay."""
+    usual, known = default_method(numbers), set(names)
+    return OF_NETWORKS if usual not in known and OF_NETWORKS in known else usual
 
 
 def continual() -> list[str]:

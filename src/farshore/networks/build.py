@@ -115,7 +115,12 @@ def _settled(name: str, settings: str, files: tuple[FileState, ...]) -> Settled:
 
 
 def as_network(network: object) -> str | Network:
-    """A known name or a Network; a Sequential that ends in a linear layer is split before it."""
+    """A known name or a Network; a Sequential that ends in a linear layer is split before it.
+
+    None is an mlp.
+    """
+    if network is None:
+        return "mlp"
     if isinstance(network, str):
         builder_of(network)
         return network

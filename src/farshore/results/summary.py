@@ -29,7 +29,7 @@ import numpy as np
 import pandas as pd
 from scipy import stats
 
-from ..methods import DEFAULT_METHOD
+from ..methods import usual_among
 from ..runs.catalog import KINDS
 from ..tasks.metrics import BALANCED, METRICS, MIXED, Metric, in_unit, is_guessing
 from .frame import SEPARATOR
@@ -385,15 +385,17 @@ def ranks(scores: Mapping[str, Scores], unit: Unit, metric: Metric) -> dict[str,
 
 
 def choose(
-    scores: Mapping[str, Scores], unit: Unit, metric: Metric, usual: str = DEFAULT_METHOD
+    scores: Mapping[str, Scores], unit: Unit, metric: Metric, usual: str | None = None
 ) -> str:
     """The row to use: the usual one, unless another one is clearly better.
 
     Clearly better: the 95% interval of the paired difference excludes zero. Of several, the first
-    is chosen. If the usual row is not among them, it is the first of all.
+    is chosen. If the usual row is not among them, it is the first of all. By default it is the
+    default method's, or that of plain replay.
 
     scores: by row, the best first.
     """
+    usual = usual or usual_among(scores, metric.of_numbers)
     if usual not in scores:
         return next(iter(scores))
     for row in scores:

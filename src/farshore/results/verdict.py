@@ -16,7 +16,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..methods import DEFAULT_METHOD
+from ..methods import usual_among
 from ..tasks.metrics import BALANCED, at_chance_text, listed, several
 from .data_sets import Significance, compare_data_sets
 from .frame import whole
@@ -146,7 +146,7 @@ def judge(frame: pd.DataFrame) -> Verdict:
 
 
 def recommend(
-    frame: pd.DataFrame, ranking: Ranking | None = None, usual: str = DEFAULT_METHOD
+    frame: pd.DataFrame, ranking: Ranking | None = None, usual: str | None = None
 ) -> Recommendation | None:
     """The method to use, by the rule of `choose`; None if none does better than guessing."""
     ranking = ranking if ranking is not None else rank(frame)
@@ -154,6 +154,7 @@ def recommend(
     scores = {each.row: scores_of(runs, each.row) for each in ranking.usable}
     if not scores:
         return None
+    usual = usual or usual_among(scores, ranking.metric.of_numbers)
     row = choose(scores, ranking.unit, ranking.metric, usual)
     method = next(each.method for each in ranking.usable if each.row == row)
     reason = _why_not(frame, ranking, row, usual)
@@ -167,11 +168,13 @@ def _why_not(frame: pd.DataFrame, ranking: Ranking, chosen: str, usual: str) -> 
         return ""
     found = paired(frame, leader, usual)
     if found is None:
-        return f"{leader} leads the ranking, but shares no run with {usual}, the default"
+        return f"{leader} leads the ranking, but shares no run with {usual}, the usual choice"
     if ranking.unit is Unit.DATASET:
         return f"{leader} leads the ranking, but {_doubt(found)}"
     gap = f"{ranking.metric.text(abs(found.mean))} {points(ranking.metric)}"
-    return f"{leader} leads the ranking, {gap} ahead of {usual}, the default, but {_doubt(found)}"
+    return (
+        f"{leader} leads the ranking, {gap} ahead of {usual}, the usual choice, but {_doubt(found)}"
+    )
 
 
 def _doubt(found: Difference) -> str:

@@ -329,6 +329,11 @@ def read_labels(facts: pd.DataFrame, options: LabelOptions, first: str) -> Label
     return kind(facts, options, rows)
 
 
+def are_numbers(task: Task | TaskChoice | None) -> bool:
+    """Whether labels are said to be numbers."""
+    return (task.name if isinstance(task, Task) else task) == Regression.name
+
+
 def need_classes(task: TaskName, label: str, what: str) -> None:
     """Refuse numbers where only classes will do."""
     if task != "classification":

@@ -16,7 +16,7 @@ from ...data.seal import SealedTarget
 from ...data.splits import SHARE
 from ...data.steps import BATCH_SIZE, EPOCHS, FEWEST_STEPS, MOST_STEPS, usual_steps
 from ...errors import FarshoreError
-from ...tasks.labels import LabelOptions, Labels, TaskChoice, read_labels
+from ...tasks.labels import LabelOptions, Labels, TaskChoice, are_numbers, decide, read_labels
 from ...tasks.task import MetricName
 from ..benchmark import Benchmark, Made, check_left_out
 from ..options import BenchmarkOptions, FittedTo
@@ -193,7 +193,11 @@ class OwnBenchmark(Benchmark):
     def _labels(self, facts: pd.DataFrame, hidden: Sequence[str]) -> Labels:
         """The labels, as those of the first domain that is not hidden say, whatever the order."""
         names = in_order(facts)
-        options = LabelOptions(
+        first = next((name for name in names if name not in hidden), names[0])
+        return read_labels(facts, self._label_options(facts), first)
+
+    def _label_options(self, facts: pd.DataFrame) -> LabelOptions:
+        return LabelOptions(
             self.label_names(facts),
             self.options.task,
             self.options.metric,
@@ -201,9 +205,15 @@ class OwnBenchmark(Benchmark):
             self.options.log_label,
             self.options.unit,
         )
-        return read_labels(
-            facts, options, next((name for name in names if name not in hidden), names[0])
+
+    def has_numbers(self) -> bool:
+        """Whether the labels of the first domain, or of the first half of a stream, are numbers."""
+        facts = self.read_facts()
+        streams = self.options.domain_by is not None
+        rows = (
+            facts.head(len(facts) // 2) if streams else facts[facts["domain"] == in_order(facts)[0]]
         )
+        return are_numbers(decide(rows, self._label_options(facts)))
 
     def learnable_names(self) -> tuple[str, ...]:
         """Return the domains with labelled rows enough to be learned."""

@@ -25,11 +25,17 @@ EACH = "each"
 MOST_ORDERS = 720
 Groups = Mapping[str, Sequence[str]]
 # Quick methods of different kinds: no replay, replay, an invariant method, a closed form.
-USUAL_METHODS = ("finetune", "er", "cl-coral", "ridge")
+USUAL_METHODS = ("finetune", "er", "cl-coral", "ridge", "slda")
 # What stands beside the methods in every comparison: the most frequent class, and for tables what
 # a user would take who has the rows of all sources at once.
 MAJORITY = "majority"
 POOLED = ("joint-linear", "joint-forest", "joint-trees")
+
+
+def fitting(methods: Sequence[str], benchmark: Benchmark) -> list[str]:
+    """Those of these methods that fit the labels."""
+    numbers = benchmark.has_numbers()
+    return [name for name in methods if not (numbers and catalog.find(name).needs_classes)]
 
 
 def references(benchmark: Benchmark) -> list[str]:
