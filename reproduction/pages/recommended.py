@@ -239,8 +239,9 @@ def design_section() -> str:
     for benchmark in benchmarks():
         runs = measured(benchmark)["auto"]
         unit = unit_of(runs)
-        seeds = len({place[-1] for place in runs})
-        parts.append(f"{benchmark} {several(len(names(runs, unit)), str(unit))} x {seeds} seeds")
+        seeds = f"{len({place[-1] for place in runs})} seeds"
+        units = several(len(names(runs, unit)), str(unit))
+        parts.append(f"{benchmark} {units if units == seeds else f'{units} x {seeds}'}")
     return "; ".join(parts) + "."
 
 
