@@ -55,19 +55,14 @@ class WM811K(ImageBenchmark):
     raw = "wm811k"
     set_name = "wm811k"
     files = ()
+    by_hand = (
+        f"{PICKLE} (2.1 GB) is not in {{raw}}: get it from http://mirlab.org/dataSet/public/ "
+        "(MIR-WM811K) or from Kaggle (qingyi/wm811k-wafer-map), put it there"
+    )
 
     def has_files(self, raw: Path) -> bool:
         """Whether the authors' LSWMD.pkl, or its labelled maps as arrays, exist."""
         return (raw / PICKLE).is_file() or ((raw / ARRAYS).is_file() and (raw / META).is_file())
-
-    def _fetch(self, raw: Path, root: object, bar: object) -> None:
-        if not self.has_files(raw):
-            raise FarshoreError(
-                f"{PICKLE} (2.1 GB) is not in {raw}: get it from "
-                "http://mirlab.org/dataSet/public/ (MIR-WM811K) or from "
-                "Kaggle (qingyi/wm811k-wafer-map), put it there and type `farshore prepare "
-                "wm811k` again"
-            )
 
     def build_domains(self, raw: Path, seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         """Divide the lots, leave out wafers with an ambiguous range, and resize the maps."""
