@@ -63,8 +63,13 @@ class Classification(Task):
         return Like((rows,), torch.long, below=self.outputs)
 
     def balanced(self, labels: Tensor) -> Tensor:
-        """n / (k · count) for each of the k classes among these labels; 1 for absent classes."""
-        return balanced_weights(labels, self.outputs)
+        """n / (k · count) for each of the k classes among these labels; 1 for absent classes.
+
+        With these weights every class has the same total weight.
+        """
+        counts = torch.bincount(labels, minlength=self.outputs)
+        present = counts > 0
+        return torch.where(present, len(labels) / (present.sum() * counts.clamp(min=1)), 1.0)
 
     def losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """The cross-entropy of each row."""
@@ -184,16 +189,6 @@ class Classification(Task):
 
 # A task whose classes nobody asks for: its losses are those of any classification.
 CLASSIFICATION = Classification()
-
-
-def balanced_weights(labels: Tensor, classes: int) -> Tensor:
-    """n / (k · count) for each of the k classes among these labels; 1 for absent classes.
-
-    With these weights every class has the same total weight.
-    """
-    counts = torch.bincount(labels, minlength=classes)
-    present = counts > 0
-    return torch.where(present, len(labels) / (present.sum() * counts.clamp(min=1)), 1.0)
 
 
 def empirical_risk(

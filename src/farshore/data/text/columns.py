@@ -13,11 +13,10 @@ import pandas as pd
 from ...base.forms import NAMES, FormError, check_form
 from ...errors import FarshoreError
 from ..downloads.hf_models import PREFIX
-from ..feature_files import FeatureCache
+from ..feature_files import FeatureCache, Once
 from ..tables.cells import as_texts
 from .encoder import EncodedTexts, open_encoder
 from .hashed import HashedWords
-from .once import Once
 
 # Texts are recognised by this mean length, if at least this share of the rows has its own.
 LONG, OWN_SHARE, FEWEST_ROWS = 20, 0.5, 10

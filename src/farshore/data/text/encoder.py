@@ -30,9 +30,8 @@ from ..downloads.hf_models import (
     unfit,
 )
 from ..downloads.hub import hub
-from ..feature_files import array_checksum
+from ..feature_files import Once, array_checksum, directly
 from ..progress import followed
-from .once import Once, directly
 
 # Kinds of encoders that are all their own.
 KINDS = (

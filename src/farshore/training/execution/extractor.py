@@ -37,7 +37,7 @@ class StepChanges:
 NO_CHANGES = StepChanges()
 
 
-def _in_parts(network: Network, changes: StepChanges) -> Callable[[Tensor], Tensor]:
+def _in_parts(network: Network, changes: StepChanges) -> Callable[[Network, Tensor], Tensor]:
     """The features of a step: augmented images, and a few rows at a time."""
     # Drawing the same numbers again reads the generator's state, which a recording cannot.
     draws = any(isinstance(module, nn.Dropout) and module.p > 0 for module in network.modules())
@@ -48,7 +48,7 @@ def _in_parts(network: Network, changes: StepChanges) -> Callable[[Tensor], Tens
         out: Tensor = network.features(prepared)
         return out
 
-    def extract(inputs: Tensor) -> Tensor:
+    def extract(network: Network, inputs: Tensor) -> Tensor:
         prepared = network.inputs(inputs)
         if changes.augment is not None and network.training:
             prepared = changes.augment(prepared)
@@ -92,13 +92,14 @@ def extraction(
     note: Callable[[str], None],
     changes: StepChanges = NO_CHANGES,
 ) -> Iterator[None]:
-    """Features by the compiled extractor in the way's precision; all else in float32."""
-    if changes != NO_CHANGES:
-        with _changed(network, way, device, changes):
-            yield
-        return
-    half, compiled = way.precision == "bf16", way.execution == "compiled"
-    run, verified = compiled_features() if compiled else _features, not compiled
+    """Features by the compiled extractor in the way's precision; all else in float32.
+
+    With changes they are not compiled.
+    """
+    changed, half = changes != NO_CHANGES, way.precision == "bf16"
+    compiled = way.execution == "compiled" and not changed
+    usual = _in_parts(network, changes) if changed else _features
+    run, verified = compiled_features() if compiled else usual, not compiled
 
     def extract(inputs: Tensor) -> Tensor:
         nonlocal run, verified
@@ -123,26 +124,7 @@ def extraction(
                     buffer.copy_(before)
                 return run(network, inputs).float()
 
-    network.extractor = extract if half or compiled else None
-    try:
-        yield
-    finally:
-        network.extractor = None
-
-
-@contextmanager
-def _changed(
-    network: Network, way: Way, device: torch.device, changes: StepChanges
-) -> Iterator[None]:
-    """Compute features as in `extraction`, without compiling, with the changes of the step."""
-    run = _in_parts(network, changes)
-
-    def extract(inputs: Tensor) -> Tensor:
-        half = way.precision == "bf16"
-        with torch.autocast(device.type, torch.bfloat16, enabled=half, cache_enabled=False):
-            return run(inputs).float()
-
-    network.extractor = extract
+    network.extractor = extract if half or compiled or changed else None
     try:
         yield
     finally:
