@@ -35,7 +35,7 @@ UNSTORED_BYTES = 64 << 20
 
 
 def build_network(
-    name: str,
+    name: str | Network,
     shape: tuple[int, ...],
     classes: int,
     settings: Mapping[str, Any],
@@ -44,9 +44,17 @@ def build_network(
 ) -> Network:
     """Build the network `name` for inputs of `shape` (without the batch) and this many classes.
 
+    A network that is given itself is copied, if it has one output per class.
+
     `restored`: the weights come from a saved state, so the file of pretrained weights that the
     network was initialised with is not needed.
     """
+    if isinstance(name, Network):
+        outputs = getattr(name.classifier, "out_features", classes)
+        if outputs != classes:
+            why = f"the network's classifier has {outputs} outputs, but there are {classes} classes"
+            raise FarshoreError(why)
+        return deepcopy(name)
     builder = builder_of(name)
     allowed = _check_names(name, settings)
     if restored and "weights" in allowed:
@@ -241,21 +249,3 @@ def check_sizes(
                 f"the stored weights {name!r} have shape {list(stored[name].shape)}, but the "
                 f"network expects {list(value.shape)}"
             )
-
-
-def make_network(
-    network: str | Network,
-    shape: tuple[int, ...],
-    classes: int,
-    settings: Mapping[str, Any],
-    *,
-    restored: bool = False,
-) -> Network:
-    """Build the network of this name, or copy the given one if it has one output per class."""
-    if isinstance(network, str):
-        return build_network(network, shape, classes, settings, restored=restored)
-    outputs = getattr(network.classifier, "out_features", classes)
-    if outputs != classes:
-        why = f"the network's classifier has {outputs} outputs, but there are {classes} classes"
-        raise FarshoreError(why)
-    return deepcopy(network)

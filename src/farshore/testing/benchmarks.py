@@ -15,7 +15,7 @@ from ..benchmarks.benchmark import Made
 from ..data.domain import Domain, Rows
 from ..data.scenario import Scenario
 from ..data.seal import FrozenModel
-from ..networks.build import make_network
+from ..networks.build import build_network
 from ..settings import MethodSettings, RunSettings
 from ..tasks.scores import all_scores
 from ..training.profiles import PROFILES
@@ -277,7 +277,7 @@ def its_network_takes_its_inputs(case: BenchmarkCase) -> None:
     shape = tuple(inputs.shape[1:])
     with torch.random.fork_rng(devices=[]):
         sizes = (shape, len(scenario.classes))
-        network = make_network(scenario.network, *sizes, settings, restored=True)
+        network = build_network(scenario.network, *sizes, settings, restored=True)
     with torch.inference_mode():
         logits = network.eval()(inputs)
     made, expected = tuple(logits.shape), (len(inputs), len(scenario.classes))

@@ -25,7 +25,7 @@ from ...data.seal import training
 from ...errors import FarshoreError
 from ...memory.memory import Fields
 from ...methods.finetune import Finetune
-from ...networks.build import check_sizes, is_pretrained, make_network, plain_network_settings
+from ...networks.build import build_network, check_sizes, is_pretrained, plain_network_settings
 from ...networks.network import ImageInputs, Network
 from ...observer import Observer
 from ...settings import MethodSettings
@@ -83,7 +83,7 @@ class ClosedFormSystem(System):
             return FlatInputs(prepare, side), features
         with seeded(generator(setup.seed, "init")):  # the initial weights of every other method
             sizes, settings = (setup.shape, setup.classes), setup.network_settings
-            made = make_network(network, *sizes, settings, restored=setup.restored)
+            made = build_network(network, *sizes, settings, restored=setup.restored)
         return NetworkFeatures(made), made.feature_dim
 
     def _make_predictor(self, features: int, stored: int | None = None) -> Predictor:
