@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from ...data.downloads.hf_models import explain_missing, library
 from ...data.downloads.hub import hub
 from ...errors import FarshoreError, unknown
-from ..form import IMAGENET_MEAN, IMAGENET_STD, InputForm, Settled, interpolation_called
+from ..form import Settled, library_form
 from ..network import Network
-from .pretrained import SIZE, library_builder, new_form, saved_form
+from .pretrained import library_builder, new_form, saved_form
 
 PREFIX = "timm:"
 
@@ -82,11 +82,7 @@ def settle(name: str, settings: Mapping[str, Any]) -> Settled:
         if name.partition(".")[0] not in known:
             raise unknown("model of timm", name, known)
     facts = published.to_dict() if published is not None else {}
-    form = InputForm(
-        int((facts.get("input_size") or (3, SIZE, SIZE))[1]),
-        interpolation_called(facts.get("interpolation") or "bilinear"),
-        tuple(facts.get("mean") or IMAGENET_MEAN),
-        tuple(facts.get("std") or IMAGENET_STD),
-    )
+    size = (facts.get("input_size") or (3, 0))[1]
+    form = library_form(size, *(facts.get(key) for key in ("interpolation", "mean", "std")))
     source = facts.get("hf_hub_id") or facts.get("url") or name
     return new_form(settings, form, f"timm {timm.__version__}, {source}")

@@ -11,10 +11,10 @@ from torch import Tensor, nn
 
 from ...data.downloads.hf_models import explain_missing, library
 from ...errors import FarshoreError, unknown
-from ..form import IMAGENET_MEAN, IMAGENET_STD, InputForm, Settled, interpolation_called
+from ..form import Settled, library_form
 from ..freezing import uneven_cut
 from ..network import Network
-from .pretrained import SIZE, library_builder, new_form, saved_form
+from .pretrained import library_builder, new_form, saved_form
 
 PREFIX = "torchvision:"
 # Where torchvision's models have their classifier.
@@ -102,14 +102,8 @@ def settle(name: str, settings: Mapping[str, Any]) -> Settled:
     if (saved := saved_form(name, settings)) is not None:
         return saved
     chosen = _usual_weights(_models(name), name)
-    transforms = chosen.transforms()
-    size = getattr(transforms, "crop_size", [SIZE])
-    form = InputForm(
-        int(size[0] if isinstance(size, list | tuple) else size),
-        interpolation_called(getattr(transforms, "interpolation", "bilinear")),
-        tuple(getattr(transforms, "mean", IMAGENET_MEAN)),
-        tuple(getattr(transforms, "std", IMAGENET_STD)),
-    )
+    transforms, keys = chosen.transforms(), ("crop_size", "interpolation", "mean", "std")
+    form = library_form(*(getattr(transforms, key, None) for key in keys))
     return new_form(settings, form, f"torchvision {chosen}, file {Path(chosen.url).name}")
 
 
