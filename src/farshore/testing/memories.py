@@ -259,10 +259,10 @@ def forgetting_is_complete_or_refused(case: MemoryCase) -> None:
         return
     kept = memory.kept()
     ensure(list(kept) == ["d0", "d2"], f"after forgetting d1 it names {list(kept)}")
-    ensure(
-        all(not bool((_row_numbers(rows) // ROWS == 1).any()) for rows in _all_inputs(memory)),
-        "rows of a forgotten domain are still held",
-    )
+    # The images in everything that is held, kept() or not.
+    held = [each for each in tensors(memory.state_dict()) if each.dtype == torch.uint8]
+    gone = not any(bool((_row_numbers(rows) // ROWS == 1).any()) for rows in held)
+    ensure(gone, "rows of a forgotten domain are still held")
     others = {name: fields for name, fields in before.items() if name != "d1"}
     ensure(not differences(others, kept), "forgetting a domain changes the rows of another")
     draw = memory.draw(2, _generator(), domains=2)
@@ -274,11 +274,6 @@ def forgetting_is_complete_or_refused(case: MemoryCase) -> None:
 
 def _count(memory: Memory) -> int:
     return sum(len(fields["labels"]) for fields in memory.kept().values())
-
-
-def _all_inputs(memory: Memory) -> list[Tensor]:
-    """The images in everything that is held, kept() or not."""
-    return [each for each in tensors(memory.state_dict()) if each.dtype == torch.uint8]
 
 
 def _numbers(memory: Memory, seed: int) -> Tensor:

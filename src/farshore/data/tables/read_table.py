@@ -135,7 +135,12 @@ def read_chunks(
     except ImportError:
         raise needs("parquet", f"{path} needs pyarrow", otherwise="save it as .csv") from None
     except UnicodeError:
-        raise _wrong_encoding(path, form) from None
+        given = f"--encoding {form.encoding}: name another encoding"
+        usual = (
+            "UTF-8: say how it is written, for example --encoding cp1252 or --encoding latin-1, or "
+            "save it again (in a spreadsheet: CSV UTF-8)"
+        )
+        raise FarshoreError(f"{path} is not in {given if form.encoding else usual}") from None
     except (OSError, EOFError, zlib.error, ValueError, pd.errors.ParserError, csv.Error) as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
         if "field larger than field limit" in reason[0]:
@@ -482,15 +487,6 @@ def _find_encoding(path: Path, given: str | None) -> str:
         start = file.read(4)
     usual = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     return given if given not in (None, "utf-8") else usual
-
-
-def _wrong_encoding(path: Path, form: TextForm) -> FarshoreError:
-    if form.encoding is not None:
-        return FarshoreError(f"{path} is not in --encoding {form.encoding}: name another encoding")
-    return FarshoreError(
-        f"{path} is not in UTF-8: say how it is written, for example --encoding cp1252 or "
-        "--encoding latin-1, or save it again (in a spreadsheet: CSV UTF-8)"
-    )
 
 
 def _open(path: Path, encoding: str) -> io.TextIOWrapper:
