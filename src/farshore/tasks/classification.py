@@ -1,8 +1,8 @@
 """Classification: a label is one of some classes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -41,9 +41,6 @@ class Classification(Task):
     def either(self, classes: T, numbers: T) -> T:
         """The first."""
         return classes
-
-    def check_method(self, method: str, needs_classes: bool, fitting: Callable[[], str]) -> None:
-        """Every method fits."""
 
     def under(self, run: RunSettings) -> Self:
         """The same: the loss is the cross-entropy."""
@@ -115,21 +112,9 @@ class Classification(Task):
         """The classes with rows."""
         return sums > 0
 
-    def tempered(self, fit: Callable[[], float]) -> float:
-        """As fitted."""
-        return fit()
-
     def tally(self, labels: Tensor) -> Tensor:
         """Rows per class."""
         return torch.bincount(labels.cpu(), minlength=self.outputs)
-
-    def boosting(self, library: Literal["sklearn", "lightgbm"]) -> dict[str, Any]:
-        """The log loss, which follows from the classes."""
-        return {}
-
-    def strata(self, labels: Tensor) -> Tensor:
-        """The class."""
-        return labels
 
     def scores(self, outputs: Tensor, labels: Tensor) -> Scores:
         """Accuracy, macro F1, balanced accuracy, AUROC, log loss and calibration error."""
@@ -143,11 +128,6 @@ class Classification(Task):
         """Rows are true classes, columns are predicted ones."""
         counts: list[list[int]] = confusion_matrix(with_unknown(outputs, labels), labels).tolist()
         return counts
-
-    @property
-    def usual_drop(self) -> float:
-        """Ten points."""
-        return 0.1
 
     def delivered(self, outputs: Tensor) -> Tensor:
         """The probabilities."""
@@ -177,10 +157,6 @@ class Classification(Task):
     def encoded(self, labels: Sequence[Label], *, domain: str, first: int = 0) -> Tensor:
         """Class numbers; another class is refused."""
         return encode_labels(labels, self.names, domain=domain, first=first)
-
-    def after(self, labels: Tensor) -> Self:
-        """The same."""
-        return self
 
     def state_dict(self) -> dict[str, Any]:
         """The kind alone: results and saved models have the classes beside it."""

@@ -85,10 +85,6 @@ class OwnImages(OwnBenchmark):
     def list_all(self) -> tuple[pd.DataFrame, list[ImageSource], list[str], list[str]]:
         """Return the facts, the images, their names in messages, and notes."""
 
-    @abstractmethod
-    def data_digest(self) -> str:
-        """Return a checksum of all images and facts."""
-
     def read_facts(self) -> pd.DataFrame:
         """Return domain and label of every image that is used."""
         return self._listed()[0]

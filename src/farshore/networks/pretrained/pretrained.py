@@ -23,6 +23,19 @@ PRETRAINED, NONE = "pretrained", "none"
 MOST_VALUES = 1 << 27
 
 
+class LibraryFeatures(nn.Module):
+    """A model of a library without its classifier, with its own pooling."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Features [n, d]."""
+        outputs: Tensor = self.model(images)
+        return outputs.flatten(1)
+
+
 def need_images(network: str, shape: tuple[int, ...]) -> None:
     """Refuse inputs that are no images with one or three channels."""
     if len(shape) != 3 or shape[0] not in (1, 3):

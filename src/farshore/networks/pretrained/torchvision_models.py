@@ -7,32 +7,26 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ...data.downloads.hf_models import explain_missing, library
 from ...errors import FarshoreError, unknown
 from ..form import Settled, library_form
 from ..freezing import uneven_cut
 from ..network import Network
-from .pretrained import library_builder, new_form, saved_form
+from .pretrained import LibraryFeatures, library_builder, new_form, saved_form
 
 PREFIX = "torchvision:"
 # Where torchvision's models have their classifier.
 HEADS = ("fc", "classifier", "heads", "head")
 
 
-class TorchvisionFeatures(nn.Module):
+class TorchvisionFeatures(LibraryFeatures):
     """A model without its last linear layer."""
 
     def __init__(self, model: nn.Module, network: str) -> None:
-        super().__init__()
-        self.model = model
+        super().__init__(model)
         remove_classifier(model, network)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Features [n, d]."""
-        outputs: Tensor = self.model(images)
-        return outputs.flatten(1)
 
     def divided(self) -> tuple[nn.Module, nn.Module] | None:
         """Everything ahead of the last block, and the rest, if the model is a chain of blocks."""

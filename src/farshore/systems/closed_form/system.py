@@ -23,7 +23,6 @@ from ...base.trees import same, widened
 from ...data.domain import Domain, Rows, row_form
 from ...data.seal import training
 from ...errors import FarshoreError
-from ...memory.memory import Fields
 from ...methods.finetune import Finetune
 from ...networks.build import build_network, check_sizes, is_pretrained, plain_network_settings
 from ...networks.network import ImageInputs, Network
@@ -295,10 +294,6 @@ class ClosedFormSystem(System):
                 self.origins[name] = other.origins[name]
             self.order += other.order
         self._fit()
-
-    def kept_rows(self) -> dict[str, Fields]:
-        """No rows are kept."""
-        return {}
 
     def usage(self) -> Usage:
         """Effective settings; the bytes of all sums, the projection and the head."""

@@ -12,7 +12,6 @@ from ...base.forms import NAMES, FormError, check_form
 from ...base.randomness import derive
 from ...data.domain import Domain
 from ...errors import FarshoreError, StateError
-from ...memory.memory import Fields
 from ...system import Setup, Usage
 from ..fitted import Examples, TableSystem
 from .entry import Pooled
@@ -78,10 +77,6 @@ class PooledSystem(TableSystem):
     def forget(self, domain: str) -> None:
         """Nothing is kept for a domain; the model stays as it is."""
         self._domains.remove(domain)
-
-    def kept_rows(self) -> dict[str, Fields]:
-        """No rows are kept."""
-        return {}
 
     def usage(self) -> Usage:
         """What the model takes."""
