@@ -140,8 +140,7 @@ def resize(wafer: np.ndarray) -> np.ndarray:
     rows, columns = (
         ((np.arange(SIDE) + 0.5) * length / SIDE).astype(int) for length in wafer.shape
     )
-    resized: np.ndarray = LEVELS[wafer[rows[:, None], columns[None, :]].clip(0, 2)]
-    return resized
+    return LEVELS[wafer[rows[:, None], columns[None, :]].clip(0, 2)]
 
 
 def _read_arrays(raw: Path) -> Wafers:
@@ -156,8 +155,7 @@ def _read_arrays(raw: Path) -> Wafers:
         raise FarshoreError(why) from None
 
     def read(row: int) -> np.ndarray:
-        wafer: np.ndarray = flat[offset[row] : offset[row + 1]].reshape(shape[row])
-        return wafer
+        return flat[offset[row] : offset[row + 1]].reshape(shape[row])
 
     return read, _numbers(named), meta["lot_lo"].to_numpy(), meta["lot_hi"].to_numpy()
 

@@ -188,8 +188,7 @@ def distance_from_standard(features: Tensor, statistic: Tensor) -> Tensor:
     mean, log_std = statistic.chunk(2)
     z = (features - mean) / (log_std.exp() + EPS)
     variance = z.var(dim=0, correction=min(1, len(z) - 1))
-    distance: Tensor = z.mean(dim=0).norm() + (variance - 1).norm()
-    return distance
+    return z.mean(dim=0).norm() + (variance - 1).norm()
 
 
 def truncated_normal(uniform: Tensor, limit: float) -> Tensor:

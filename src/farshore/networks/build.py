@@ -78,8 +78,7 @@ def builder_of(name: str) -> Callable[..., Network]:
         return own_module.builder(name)
     library, colon, model = name.partition(":")
     if colon and library in LIBRARIES:
-        builder: Callable[..., Network] = import_module(LIBRARIES[library]).builder(model)
-        return builder
+        return import_module(LIBRARIES[library]).builder(model)
     if name not in NETWORKS:
         known = [*NETWORKS.names(), *(f"{library}:NAME" for library in LIBRARIES)]
         raise unknown("network", name, [*known, "module.py:factory"])
@@ -113,8 +112,7 @@ def _settled(name: str, settings: str, files: tuple[FileState, ...]) -> Settled:
         return own_module.settle(name, values)
     library, colon, model = name.partition(":")
     if colon and library in LIBRARIES:
-        settled: Settled = import_module(LIBRARIES[library]).settle(model, values)
-        return settled
+        return import_module(LIBRARIES[library]).settle(model, values)
     module = sys.modules.get(getattr(builder_of(name), "__module__", ""))
     form = getattr(module, "FORM", InputForm())
     weights = values.get("weights", "imagenet")

@@ -126,8 +126,7 @@ class Classification(Task):
 
     def confusion(self, outputs: Tensor, labels: Tensor) -> list[list[int]]:
         """Rows are true classes, columns are predicted ones."""
-        counts: list[list[int]] = confusion_matrix(with_unknown(outputs, labels), labels).tolist()
-        return counts
+        return confusion_matrix(with_unknown(outputs, labels), labels).tolist()
 
     def delivered(self, outputs: Tensor) -> Tensor:
         """The probabilities."""

@@ -414,7 +414,7 @@ def _parse(
     spaced = data[:1] == b" " or np.isin(before, [ord(mark) for mark in f"{separator}\r\n"]).any()
 
     def read(columns: Collection[str], **options: Any) -> pd.DataFrame:
-        frame: pd.DataFrame = pd.read_csv(
+        return pd.read_csv(
             io.BytesIO(data),
             sep=separator,
             header=None,
@@ -426,7 +426,6 @@ def _parse(
             low_memory=False,
             **options,
         )
-        return frame
 
     # With a decimal comma every cell is read by itself: pandas knows no column of such numbers
     # as soon as one cell of it, perhaps of the target, is text.

@@ -200,8 +200,7 @@ class EncodedTexts:
         scaled = (self._vectors(columns, once) - self.centre.numpy()) / self.spread.numpy()
         present = np.stack([~pd.isna(texts) for texts in columns], axis=1)
         scaled = np.clip(scaled, -LIMIT, LIMIT) * present.repeat(self.encoder.width, axis=1)
-        features: np.ndarray = (scaled / np.sqrt(self.width)).astype(np.float32)
-        return features
+        return (scaled / np.sqrt(self.width)).astype(np.float32)
 
     def known(self, texts: np.ndarray) -> np.ndarray:
         """Which share of the tokens of each text the tokenizer knows."""

@@ -112,8 +112,7 @@ def load_factory(name: str) -> Callable[..., Any]:
     if not callable(factory):
         functions = [key for key, value in vars(module).items() if inspect.isfunction(value)]
         raise unknown(f"function in {file}", function, functions)
-    made: Callable[..., Any] = factory
-    return made
+    return factory
 
 
 @lru_cache(maxsize=64)

@@ -65,8 +65,7 @@ def solve(matrix: Tensor, right: Tensor, *, least: float) -> Tensor:
     if not int(failed):
         return torch.cholesky_solve(right, factor)
     values, vectors = torch.linalg.eigh(0.5 * (matrix + matrix.T))
-    solution: Tensor = vectors @ ((vectors.T @ right) / values.clamp(min=least)[:, None])
-    return solution
+    return vectors @ ((vectors.T @ right) / values.clamp(min=least)[:, None])
 
 
 def score(head: Head, domain: Sums) -> ScoreSums:

@@ -1,10 +1,8 @@
 """PooledSystem: a model fitted to all rows at once, behind the interface of all learners."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
 
@@ -13,11 +11,9 @@ from ...base.randomness import derive
 from ...data.domain import Domain
 from ...errors import FarshoreError, StateError
 from ...system import Setup, Usage
+from ...training.checkpoints import Checkpoints
 from ..fitted import Examples, TableSystem
 from .entry import Pooled
-
-if TYPE_CHECKING:
-    from ...training.checkpoints import Checkpoints
 
 
 class PooledSystem(TableSystem):

@@ -1,11 +1,9 @@
 """TreesSystem: boosted trees behind the interface of all learners."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,14 +16,12 @@ from ...errors import StateError
 from ...memory.memory import Fields, KeptForm
 from ...memory.partitions import PartitionedMemory
 from ...system import Setup, Usage
+from ...training.checkpoints import Checkpoints
 from ...training.profiles import PROFILES
 from ..fitted import Examples, TableSystem
 from .boosted import fit_lightgbm, fit_sklearn
 from .ensemble import TreeEnsemble, constant, from_parts
 from .entry import TreesSettings
-
-if TYPE_CHECKING:
-    from ...training.checkpoints import Checkpoints
 
 
 @dataclass(frozen=True)
@@ -118,7 +114,7 @@ class TreesSystem(TableSystem):
         seed = derive(self.setup.seed, "trees", number) % 2**32
         return fit(settings, Examples(inputs, labels, weights, self.setup.task, seed))
 
-    def grown(self, setup: Setup) -> TreesSystem:
+    def grown(self, setup: Setup) -> "TreesSystem":
         """A system with more classes; the trees stay until the next domain is learned."""
         larger = TreesSystem(setup)
         larger.load_state_dict(self.state_dict())

@@ -45,8 +45,7 @@ def _in_parts(network: Network, changes: StepChanges) -> Callable[[Network, Tens
     def features(prepared: Tensor) -> Tensor:
         if network.channels_last and prepared.ndim == 4:
             prepared = prepared.contiguous(memory_format=torch.channels_last)
-        out: Tensor = network.features(prepared)
-        return out
+        return network.features(prepared)
 
     def extract(network: Network, inputs: Tensor) -> Tensor:
         prepared = network.inputs(inputs)
