@@ -71,8 +71,7 @@ class WM811K(ImageBenchmark):
         cuts = cut_lots(first, last)
         range_number = np.searchsorted(cuts, first, side="right")
         known = range_number == np.searchsorted(cuts, last, side="right")
-        left_out = int((~known).sum())
-        self.about |= {"wafers": len(labels), "left_out": left_out, "whole": pickled}
+        self.about |= {"wafers": len(labels), "left_out": int((~known).sum()), "whole": pickled}
         self.about["lots"] = {
             name: [int(first[rows].min()), int(last[rows].max())]
             for name, rows in _ranges(range_number, known)

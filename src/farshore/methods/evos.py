@@ -172,8 +172,7 @@ class EvoS(Finetune):
 
     def state_form(self) -> Any:
         """A statistic per domain."""
-        width = 2 * self.network.feature_dim
-        kept = Like((None, width), self.statistics.dtype, finite=True)
+        kept = Like((None, 2 * self.network.feature_dim), self.statistics.dtype, finite=True)
         return {"statistics": kept, "evolution": as_state(self.evolution)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

@@ -80,8 +80,7 @@ class InvariantMethod(Method):
         for notion in (self.invariance, *self.invariance.notions().values()):
             notion.task = self.task
         # A notion may have further ways to store a prior, in float32: CORAL has `diagonal`.
-        half = self.settings.prior_storage == "float16"
-        self.priors = Priors("float16" if half else "float32")
+        self.priors = Priors("float16" if self.settings.prior_storage == "float16" else "float32")
         self.running: dict[str, Statistic] = {}
         self.penalty_weight = self.settings.penalty_weight
         self.annealing = False

@@ -115,8 +115,7 @@ def defaults_of_a_run_are_allowed(case: BenchmarkCase) -> None:
     known = {**MethodSettings.model_fields, **RunSettings.model_fields}
     unknown = [name for name in scenario.settings if name not in known]
     ensure(not unknown, f"`settings` names what not every method has: {', '.join(unknown)}")
-    logits = torch.eye(len(scenario.classes))
-    scores = all_scores(logits, torch.arange(len(scenario.classes)))
+    scores = all_scores(torch.eye(len(scenario.classes)), torch.arange(len(scenario.classes)))
     ensure(scenario.metric in scores, f"metric = {scenario.metric!r} is none of {list(scores)}")
 
 

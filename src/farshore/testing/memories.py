@@ -87,8 +87,7 @@ def learn(memory: Memory, number: int, seed: int | None = None) -> Iterator[int]
     source, generator = ToySource(number), _generator(number if seed is None else seed)
     memory.open_domain(DOMAINS[number], source)
     for step in range(STEPS):
-        positions = torch.randint(ROWS, (BATCH,), generator=generator)
-        memory.observe(source.fields(positions), generator)
+        memory.observe(source.fields(torch.randint(ROWS, (BATCH,), generator=generator)), generator)
         yield step
     memory.close_domain(DOMAINS[number], source, generator)
     yield STEPS

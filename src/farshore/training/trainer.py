@@ -56,8 +56,7 @@ class Trainer(System):
         with seeded(self.generators.init):
             sizes, of_network = (setup.shape, setup.classes), setup.network_settings
             network = build_network(setup.network, *sizes, of_network, restored=setup.restored)
-            profile = PROFILES.get(setup.profile)
-            settings = kind.Settings.build(setup.settings, profile, kind.name)
+            settings = kind.Settings.build(setup.settings, PROFILES.get(setup.profile), kind.name)
             self.method: Method = kind(settings)
             self.method.task = setup.task
             network = self.method.prepare(network).to(self.device)

@@ -105,6 +105,5 @@ def line_blur(images: np.ndarray, radius: float, sigma: float, degrees: np.ndarr
     for tap, weight in zip(taps, weights, strict=True):
         down = (row + np.ceil(tap * np.sin(angle) - 0.5).astype(int)).clip(0, height - 1)
         right = (column + np.ceil(tap * np.cos(angle) - 0.5).astype(int)).clip(0, width - 1)
-        moved = images[number, :, down, right]
-        total += weight * np.moveaxis(moved, -1, 1)
+        total += weight * np.moveaxis(images[number, :, down, right], -1, 1)
     return total

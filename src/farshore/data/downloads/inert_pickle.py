@@ -233,8 +233,7 @@ class Machine:
 
     def push_tuple(self, count: int) -> None:
         """Replace the topmost objects by a tuple of them."""
-        items = [self.pop() for _ in range(count)]
-        self.stack.append(tuple(reversed(items)))
+        self.stack.append(tuple(reversed([self.pop() for _ in range(count)])))
 
     def global_name(self, module: Any, name: Any) -> None:
         """Push a name; refuse one that no table needs."""

@@ -38,8 +38,7 @@ def as_texts(values: pd.Series) -> np.ndarray:
     """
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = values.astype(object)
-    cells = values.astype(object).to_numpy()
-    codes, distinct = pd.factorize(_hashable(cells, values.name))
+    codes, distinct = pd.factorize(_hashable(values.astype(object).to_numpy(), values.name))
     texts = np.empty(len(distinct) + 1, dtype=object)
     texts[:-1] = [_text(cell, values.name) for cell in distinct]
     texts[-1] = None

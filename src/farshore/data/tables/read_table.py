@@ -225,8 +225,7 @@ def _read_plain(
     import pyarrow
     from pyarrow import csv as plain
 
-    shown = _parse(path, head, head.count(b"\n"), names, separator, texts, None)
-    numbers = _numeric(shown)
+    numbers = _numeric(_parse(path, head, head.count(b"\n"), names, separator, texts, None))
     text = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
     kinds = {name: pyarrow.float64() if name in numbers else text for name in names}
 

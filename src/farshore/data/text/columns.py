@@ -34,8 +34,7 @@ def divide_names(declared: Collection[str]) -> tuple[list[str], str | None]:
     encoders = [each for each in declared if each.startswith(PREFIX)]
     if len(encoders) > 1:
         raise FarshoreError(f"--text names two encoders, {' and '.join(encoders[:2])}: name one")
-    columns = [each for each in declared if each not in encoders]
-    return columns, encoders[0] if encoders else None
+    return [each for each in declared if each not in encoders], encoders[0] if encoders else None
 
 
 def is_text(texts: np.ndarray) -> bool:

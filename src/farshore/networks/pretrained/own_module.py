@@ -42,8 +42,7 @@ def builder(name: str) -> Callable[..., Network]:
             made.classifier = nn.Linear(made.feature_dim, classes)
             return made
         need_images(name, shape)
-        form = _form(made)
-        return make_backbone(made, shape, classes, form, most=sys.maxsize)
+        return make_backbone(made, shape, classes, _form(made), most=sys.maxsize)
 
     # Settings are checked by the factory's own names and types.
     own.__signature__ = _signature(factory)  # type: ignore[attr-defined]

@@ -106,8 +106,7 @@ def carry_out(
         for planned, of_family in in_families(runs):
             position = {name: getattr(planned, name) for name in ("seed", "trial", "held_out")}
             position = {"experiment": plan.name, **position} if plan.name else {}
-            recorded = {**config, "planned": position}
-            yield Work(planned, runs_folder, keep, recorded, of_family)
+            yield Work(planned, runs_folder, keep, {**config, "planned": position}, of_family)
 
     queue = deque(tasks(list(todo.values())))
     elsewhere: deque[Work] = deque()  # claimed by another process

@@ -136,8 +136,7 @@ class ClosedFormSystem(System):
             self.sums[domain.name] = sums
             self.order.append(domain.name)
             _, dtype = row_form(domain)
-            labels = rows.labels[rows.index]
-            tally = setup.task.tally(labels)
+            tally = setup.task.tally(rows.labels[rows.index])
             self.origins[domain.name] = origin(self.model, setup.shape, dtype, tally)
             self._fit()
         self.seconds = {"steps": ended - began, "closing": time.perf_counter() - ended}
@@ -182,8 +181,7 @@ class ClosedFormSystem(System):
             for number, positions in enumerate(parts):
                 inputs, labels = rows.take(positions)
                 features = model.extract(inputs.to(self.device))
-                targets = setup.task.targets(labels)
-                adder.add(features, targets, weight, rows.weights_at(positions))
+                adder.add(features, setup.task.targets(labels), weight, rows.weights_at(positions))
                 observer.step(name, number, {})
         sums = adder.packed()
         if not all(bool(torch.isfinite(each).all()) for each in sums.values()):
@@ -243,8 +241,7 @@ class ClosedFormSystem(System):
     def features(self, inputs: Tensor) -> Tensor:
         """The frozen features, ahead of the random projection."""
         with self._computing():
-            parts = inputs.split(BATCH_ROWS)
-            return torch.cat([self.base(part.to(self.device)) for part in parts])
+            return torch.cat([self.base(part.to(self.device)) for part in inputs.split(BATCH_ROWS)])
 
     def predictor(self) -> nn.Module:
         """From inputs to logits."""

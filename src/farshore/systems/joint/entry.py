@@ -80,8 +80,7 @@ class JointLinear(Pooled):
         deviation[deviation == 0] = 1.0
         make = task.either(partial(LogisticRegression, max_iter=1000), LinearRegression)
         model: Any = make()
-        scaled = (inputs - mean) / deviation
-        model.fit(scaled, examples.labels, sample_weight=examples.weights)
+        model.fit((inputs - mean) / deviation, examples.labels, sample_weight=examples.weights)
         return linear.from_sklearn(model, mean, deviation, task)
 
     @staticmethod

@@ -52,8 +52,7 @@ def constant(label: np.ndarray | int, width: int, classes: int) -> LinearModel:
     )
     columns = torch.arange(classes) if numbers else torch.tensor([int(label)])
     weight = torch.zeros(width, len(bias), dtype=torch.float64)
-    parts = {"weight": weight, "bias": bias, "columns": columns}
-    return LinearModel(classes, parts)
+    return LinearModel(classes, {"weight": weight, "bias": bias, "columns": columns})
 
 
 def from_parts(state: Any, width: int, classes: int) -> LinearModel:

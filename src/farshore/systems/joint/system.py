@@ -76,8 +76,7 @@ class PooledSystem(TableSystem):
 
     def usage(self) -> Usage:
         """What the model takes."""
-        size = self.model.bytes
-        return Usage(self.settings.model_dump(), method_bytes=size, precision="float64")
+        return Usage(self.settings.model_dump(), method_bytes=self.model.bytes, precision="float64")
 
     def state_dict(self) -> dict[str, Any]:
         """The model."""

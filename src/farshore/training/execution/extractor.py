@@ -60,8 +60,7 @@ def _in_parts(network: Network, changes: StepChanges) -> Callable[[Network, Tens
             preserve_rng_state=draws,
             context_fn=lambda: (nullcontext(), _again(network)),
         )
-        parts = [run(features, part) for part in prepared.split(size)]
-        return torch.cat(parts)
+        return torch.cat([run(features, part) for part in prepared.split(size)])
 
     return extract
 
