@@ -154,8 +154,7 @@ class InvariantMethod(Method):
 
     def _prior_level(self, notion: Invariance) -> Literal["batch", "domain"]:
         """The level of a notion's prior: of all rows, if its statistic is a mean over rows."""
-        level: Literal["batch", "domain"] = getattr(self.settings, "prior_level", "domain")
-        return "domain" if notion.row_mean else level
+        return "domain" if notion.row_mean else getattr(self.settings, "prior_level", "domain")
 
     def forget(self, domain: str) -> None:
         """Remove the domain's prior and running state."""

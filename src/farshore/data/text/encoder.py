@@ -78,8 +78,7 @@ class Encoder:
         """Which share of the tokens of a text the tokenizer knows; 1 if it knows every text."""
         tokens = self.tokenizer.encode(text, add_special_tokens=False).tokens
         unknown = getattr(self.tokenizer.model, "unk_token", None)
-        found: int = sum(token != unknown for token in tokens)
-        return found / max(len(tokens), 1)
+        return sum(token != unknown for token in tokens) / max(len(tokens), 1)
 
     @cached_property
     def state(self) -> dict[str, Any]:

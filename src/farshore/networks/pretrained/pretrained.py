@@ -32,8 +32,7 @@ class LibraryFeatures(nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         """Features [n, d]."""
-        outputs: Tensor = self.model(images)
-        return outputs.flatten(1)
+        return self.model(images).flatten(1)
 
 
 def need_images(network: str, shape: tuple[int, ...]) -> None:
