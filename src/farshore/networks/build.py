@@ -164,9 +164,7 @@ def plain_network_settings(name: str, settings: Mapping[str, Any]) -> dict[str, 
     An unknown network, an unknown setting or an invalid value raises a FarshoreError. Settings of a
     user's own backbone are checked when it is built: reading a run must not import its file.
     """
-    if is_own_module(name):
-        return dict(settings)
-    return _typed(name, settings)
+    return dict(settings) if is_own_module(name) else _typed(name, settings)
 
 
 def network_origin(name: str, settings: Mapping[str, Any]) -> str | None:

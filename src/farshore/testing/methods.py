@@ -309,9 +309,7 @@ def exact_forgetting_equals_never_having_seen(case: MethodCase) -> None:
 def _stays_finite(case: MethodCase, edge: str) -> None:
     """Weights, memory and logits are finite numbers."""
     inputs, labels = toys.toy_rows(0, classes=3)
-    settings: dict[str, Any] = {}
-    if edge == "one row per batch":
-        settings = {"batch_size": 1}
+    settings: dict[str, Any] = {"batch_size": 1} if edge == "one row per batch" else {}
     if edge == "total budget":
         settings = {"replay_budget": "total", "batch_size": 4}
     learner = case.learner(classes=[0, 1, 2], settings=settings)

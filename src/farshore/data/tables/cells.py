@@ -89,9 +89,7 @@ def plain_name(text: str) -> str:
     Other rows decide whether a file has the longer form: another one has a fraction, or a time.
     """
     found = _LONGER.fullmatch(text)
-    if found is None:
-        return text
-    return found["date"] or str(int(found["whole"]))
+    return text if found is None else found["date"] or str(int(found["whole"]))
 
 
 def as_known(texts: np.ndarray, known: Collection[str]) -> np.ndarray:
