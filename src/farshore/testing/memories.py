@@ -9,14 +9,13 @@ import torch
 from torch import Tensor
 
 from ..base.state import load_state, save_state
-from ..base.trees import tensors
+from ..base.trees import copied, differences, tensors
 from ..data.batch import Draw
 from ..errors import FarshoreError
 from ..memory import MEMORIES, Fields, Memory
 from ..memory.memory import MIXED, row_bytes
 from ..settings import RunSettings
 from .battery import Battery, ensure, refused
-from .trees import copied, differences
 from .waiting import Waiting
 
 CAPACITY = 10

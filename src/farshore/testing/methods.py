@@ -13,7 +13,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from ..base.trees import tensors
+from ..base.trees import copied, differences, tensors
 from ..entry import Entry
 from ..errors import FarshoreError
 from ..learner.learner import Learner
@@ -28,7 +28,6 @@ from ..settings import RunSettings
 from ..training.trainer import Trainer
 from . import toys
 from .battery import Battery, ensure, not_for
-from .trees import copied, differences
 from .waiting import Waiting
 
 EDGE_CASES = (
