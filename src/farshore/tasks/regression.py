@@ -284,7 +284,7 @@ class Regression(Task):
 
     def read(self, labels: Any, where: str) -> Sequence[Any]:
         """Numbers, [n, K]."""
-        return as_values(labels, where=where)  # type: ignore[assignment]
+        return as_values(labels, where=where)  # type: ignore[return-value]
 
     def encoded(self, labels: Sequence[Label], *, domain: str, first: int = 0) -> Tensor:
         """Standardised numbers; what is no finite number is refused."""
