@@ -37,7 +37,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.optim import Adam
 
-from farshore.networks.build import make_network
+from farshore.networks.build import build_network
 from farshore.networks.network import Network
 
 # DomainBed's weights of the penalties do not change the work; these keep training stable.
@@ -202,7 +202,7 @@ def measure(name: str, args: argparse.Namespace) -> list[str]:
         taken = [each.take(torch.arange(len(each))) for each in rows]
         domains = [(inputs.to(device), labels.to(device)) for inputs, labels in taken]
         networks = [
-            make_network(args.network, args.shape, 10, {}).to(device).train() for _ in range(3)
+            build_network(args.network, args.shape, 10, {}).to(device).train() for _ in range(3)
         ]
         steppers: dict[str, Callable[[], object]] = {
             key: opened(stack, learner, domain) for key, learner in learners.items()

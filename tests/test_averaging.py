@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from farshore.base.state import undo
+from farshore.base.trees import copied
 from farshore.data.domain import Domain
 from farshore.deployment.export import export_model
 from farshore.errors import FarshoreError
@@ -27,7 +28,6 @@ from farshore.testing import (
     toy_rows,
 )
 from farshore.testing.toys import toy_image_network
-from farshore.testing.trees import copied
 from farshore.training.checkpoints import Checkpoints
 
 AVERAGES = ("ema", "swad")

@@ -20,7 +20,7 @@ from farshore.learner.conversion import Conversion
 from farshore.learner.learner import Learner
 from farshore.learner.learner_state import CONFIG, FROZEN, STATE, TASK
 from farshore.learner.loading import from_state_dict
-from farshore.networks.build import make_network
+from farshore.networks.build import build_network
 from farshore.networks.form import Settled
 from farshore.networks.freezing import Train
 from farshore.networks.network import Network
@@ -76,7 +76,7 @@ def test_the_frozen_and_the_trained_part_are_the_network(train: Train) -> None:
     assert (tuple(features.shape[1:]), features.dtype) == divided.inside_form(FORM)
     trained = divided.trained(FORM, 2)
     assert trained.shape == tuple(features.shape[1:])
-    made = make_network(trained.network, trained.shape, 2, trained.settings).eval()
+    made = build_network(trained.network, trained.shape, 2, trained.settings).eval()
     if train == "head":  # the classifier is a new one, on the features of the given network
         assert trained.network == "head"
         assert torch.allclose(features, network().eval().features(rows()))

@@ -18,8 +18,9 @@ from farshore import Run, execute
 from farshore.data.domain import Domain
 from farshore.deployment.export import export_model
 from farshore.errors import FarshoreError, StateError
+from farshore.systems.fitted import ABSENT, Examples
 from farshore.systems.trees.boosted import fit_lightgbm, fit_sklearn
-from farshore.systems.trees.ensemble import ABSENT, constant, from_parts, from_sklearn
+from farshore.systems.trees.ensemble import constant, from_parts, from_sklearn
 from farshore.systems.trees.entry import TreesSettings
 from farshore.tasks.classification import Classification
 from farshore.testing import check_method, differences, toy_images, toy_rows
@@ -42,7 +43,7 @@ def test_the_module_gives_the_scores_of_scikit_learn(classes: int) -> None:
     inputs = rng.normal(size=(400, 5)).astype(np.float32)
     labels = (np.abs(inputs[:, 0] + inputs[:, 1] ** 2) * 2).astype(int) % classes
     model = HistGradientBoostingClassifier(max_iter=20, max_leaf_nodes=7).fit(inputs, labels)
-    ensemble = from_sklearn(model, classes)
+    ensemble = from_sklearn([model], classes)
     others = rng.normal(size=(200, 5)).astype(np.float32) * 2
     logits = ensemble(torch.from_numpy(others)).double()
     expected = model.predict_proba(others.astype(np.float64))
@@ -78,9 +79,8 @@ def test_lightgbm_gives_its_own_scores(classes: int) -> None:
     settings = TreesSettings(iterations=12, leaves=7, library="lightgbm")
     # Class 1 of all has no rows: its column stays empty.
     named = np.where(labels >= 1, labels + 1, labels)
-    ensemble = fit_lightgbm(
-        settings, inputs, named, None, task=Classification((*range(classes + 1),)), seed=3
-    )
+    task = Classification((*range(classes + 1),))
+    ensemble = fit_lightgbm(settings, Examples(inputs, named, None, task, 3))
     own = lightgbm.LGBMClassifier(
         n_estimators=12, num_leaves=7, min_child_samples=20, random_state=3, verbosity=-1,
         deterministic=True, force_row_wise=True, n_jobs=1,
@@ -112,7 +112,7 @@ def test_classes_without_rows_get_no_probability() -> None:
     rng = np.random.default_rng(0)
     inputs, labels = rng.normal(size=(100, 3)).astype(np.float32), rng.integers(0, 2, 100) * 2 + 1
     model = HistGradientBoostingClassifier(max_iter=3).fit(inputs, labels)
-    logits = from_sklearn(model, 5)(torch.from_numpy(inputs))
+    logits = from_sklearn([model], 5)(torch.from_numpy(inputs))
     assert (logits[:, [0, 2, 4]] == ABSENT).all()
     assert logits.softmax(dim=1)[:, [0, 2, 4]].max() < 1e-10
 
@@ -239,9 +239,10 @@ def test_columns_in_bins_give_the_trees_of_scikit_learn(kind: str) -> None:
     score = inputs[:, 0] - inputs[:, 2] + rng.normal(size=900)
     labels = np.digitize(score, [-0.5, 0.5])
     settings = TreesSettings(iterations=15, rows_per_leaf=5)
-    own = fit_sklearn(settings, inputs, labels, weights, task=Classification((0, 1, 2)), seed=1)
+    examples = Examples(inputs, labels, weights, Classification((0, 1, 2)), 1)
+    own = fit_sklearn(settings, examples)
     plain = HistGradientBoostingClassifier(
         max_iter=15, min_samples_leaf=5, early_stopping=False, random_state=1
     ).fit(inputs, labels, sample_weight=weights)
-    for name, part in from_sklearn(plain, 3).parts().items():
+    for name, part in from_sklearn([plain], 3).parts().items():
         assert torch.equal(torch.as_tensor(part), torch.as_tensor(own.parts()[name])), name

@@ -1,7 +1,8 @@
 """Errors that a user can fix: they say what was given, what is allowed and what to type."""
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 # The command that installs an extra from a checkout. It never names a package on an index: nothing
 # is released there, and the name may belong to somebody else.
@@ -35,6 +36,15 @@ class DivergedError(FarshoreError):
 
 class FarshoreDeprecationWarning(FutureWarning):
     """What works but will be removed; Python hides DeprecationWarning from users of libraries."""
+
+
+@contextmanager
+def within(where: object) -> Iterator[None]:
+    """Inside, an error of ours begins with the place where it was found."""
+    try:
+        yield
+    except FarshoreError as error:
+        raise FarshoreError(f"{where}: {error}") from None
 
 
 def needs(extra: str, what: str, *, otherwise: str = "") -> FarshoreError:

@@ -267,19 +267,16 @@ class FarshoreClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
         """The probability of each class, in the order of `classes_`."""
         check_is_fitted(self)
         X = self._validated(X, reset=False)
-        probabilities: np.ndarray = self.learner_.predict_proba(X)
-        return probabilities
+        return self.learner_.predict_proba(X)
 
     def predict(self, X: Any) -> np.ndarray:
         """The label of each row."""
         check_is_fitted(self)
-        labels: np.ndarray = self.classes_[self.predict_proba(X).argmax(axis=1)]
-        return labels
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def _classes(self, y: np.ndarray) -> np.ndarray:
         check_classification_targets(y)
-        found: np.ndarray = unique_labels(y)
-        return found
+        return unique_labels(y)
 
     def _start(self, classes: np.ndarray | None) -> None:
         assert classes is not None
@@ -316,8 +313,7 @@ class FarshoreRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
     def predict(self, X: Any) -> np.ndarray:
         """The value of each row."""
         check_is_fitted(self)
-        values: np.ndarray = self.learner_.predict(self._validated(X, reset=False))
-        return values
+        return self.learner_.predict(self._validated(X, reset=False))
 
     def _classes(self, y: np.ndarray) -> None:
         if len(y) < 2:

@@ -9,13 +9,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from farshore.base.trees import tensors
+from farshore.base.trees import copied, tensors
 from farshore.data.domain import Domain
 from farshore.errors import FarshoreError
 from farshore.learner.learner import Learner
 from farshore.testing import differences, toy_images, toy_rows
 from farshore.testing.toys import toy_image_network
-from farshore.testing.trees import copied
 
 SETTINGS: dict[str, dict[str, Any]] = {"ridge": {"random_features": 20}, "slda": {}, "ncm": {}}
 NAMES = tuple("abcdefg")

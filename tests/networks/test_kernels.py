@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from farshore.networks.build import make_network
+from farshore.networks.build import build_network
 from farshore.networks.cnn import CNNFeatures
 from farshore.networks.kernels.first_layer import first_layer
 from farshore.networks.kernels.relu_group_norm import is_whole, relu_group_norm
@@ -69,7 +69,7 @@ def test_relu_and_group_norm_and_all_their_gradients(
     plain.backward(gradient.double())
 
     out, facts = kernels.forward(*inputs, groups, 1e-5, pooled)
-    dc, sums = kernels.backward(gradient, *inputs[:3], facts, groups, pooled)
+    dc, sums = kernels.backward(gradient, (*inputs[:3], facts), groups, pooled)
     assert dc.is_contiguous(memory_format=torch.channels_last)
     for ours, theirs in zip(
         [out, dc, *sums], [plain, *(tensor.grad for tensor in exact)], strict=True
@@ -82,7 +82,7 @@ def test_images_in_half_precision_come_out_in_half_precision(kernels: ModuleType
     small = [drawn(16), drawn(16, seed=1), drawn(16, seed=2)]
     exact, _ = kernels.forward(images, *small, 8, 1e-5, False)
     half, facts = kernels.forward(images.bfloat16(), *small, 8, 1e-5, False)
-    dc, sums = kernels.backward(half, images.bfloat16(), *small[:2], facts, 8, False)
+    dc, sums = kernels.backward(half, (images.bfloat16(), *small[:2], facts), 8, False)
     assert [half.dtype, dc.dtype] == [torch.bfloat16] * 2
     assert [facts.dtype, sums.dtype] == [torch.float32] * 2
     torch.testing.assert_close(half.float(), exact, rtol=0.02, atol=0.02)
@@ -122,8 +122,8 @@ def test_the_first_layer_and_all_its_gradients(
     gradient = drawn(*form, seed=3).to(dtype).to(memory_format=torch.channels_last)
     plain.backward(gradient.double())
 
-    out, facts = first_layer_kernels.forward(images, *inputs, 8, 1e-5)
-    rows = first_layer_kernels.backward(gradient, images, *inputs[:3], facts, 8)
+    out, facts = first_layer_kernels.forward(images, inputs, 8, 1e-5)
+    rows = first_layer_kernels.backward(gradient, images, (*inputs[:3], facts), 8)
     assert (out.dtype, rows.dtype) == (dtype, torch.float32)
     assert out.is_contiguous(memory_format=torch.channels_last)
     ours = [out, rows[:9].t().reshape(-1, 1, 3, 3), *rows[9:]]
@@ -135,7 +135,7 @@ def test_the_first_layer_and_all_its_gradients(
 
 
 def test_images_that_want_a_gradient_go_through_layers_that_have_one(operator: None) -> None:
-    network = make_network("cnn", (1, 8, 8), 3, {"width": 8}).to(DEVICE)
+    network = build_network("cnn", (1, 8, 8), 3, {"width": 8}).to(DEVICE)
     inputs = drawn(2, 1, 8, 8).requires_grad_()
     with arithmetic(Way(), RunSettings(), torch.device(DEVICE), network):
         plain = torch.autograd.grad((network.features(inputs) * drawn(2, 16)).sum(), inputs)[0]
@@ -164,7 +164,7 @@ def gradients(network: Network, inputs: Tensor) -> tuple[Tensor, list[Tensor]]:
 
 @pytest.mark.parametrize("channels", [1, 3])
 def test_the_network_is_the_same_with_them(channels: int, operator: None) -> None:
-    network = make_network("cnn", (channels, 12, 10), 3, {"width": 16}).to(DEVICE)
+    network = build_network("cnn", (channels, 12, 10), 3, {"width": 16}).to(DEVICE)
     inputs = torch.randint(0, 256, (5, channels, 12, 10)).to(DEVICE, torch.uint8)
     with arithmetic(Way(), RunSettings(), torch.device(DEVICE), network):
         features, plain = gradients(network, inputs)
@@ -180,7 +180,7 @@ def test_the_network_is_the_same_with_them(channels: int, operator: None) -> Non
 
 
 def test_layers_that_somebody_listens_to_or_changed_stay_layers(operator: None) -> None:
-    network = make_network("cnn", (1, 8, 8), 3, {"width": 8})
+    network = build_network("cnn", (1, 8, 8), 3, {"width": 8})
     inputs, features = torch.zeros(2, 1, 8, 8), network.features
     assert not features._uses_kernels(inputs)  # channels first
     with laid_out(network, [], BY_CHANNELS):
@@ -192,7 +192,7 @@ def test_layers_that_somebody_listens_to_or_changed_stay_layers(operator: None) 
         features[1] = nn.GELU()
         assert not features._uses_kernels(inputs)
         assert not features.by_channels
-    assert not make_network("cnn", (1, 8, 8), 3, {"width": 24}).features.by_channels
+    assert not build_network("cnn", (1, 8, 8), 3, {"width": 24}).features.by_channels
 
 
 @pytest.mark.parametrize("pooled", [False, True])

@@ -22,6 +22,7 @@ from farshore.systems.committee.mixing import (
     number_losses,
     possible_weights,
 )
+from farshore.systems.fitted import Examples
 from farshore.systems.joint.entry import OF_NUMBERS, JointForest, JointLinear
 from farshore.systems.trees.boosted import fit_sklearn
 from farshore.systems.trees.entry import TreesSettings
@@ -131,7 +132,7 @@ def test_trees_of_numbers_give_the_numbers_of_scikit_learn(loss: str) -> None:
     x, y = rows()
     task = TWO.under(RunSettings(loss=loss, quantile=0.8))
     settings = TreesSettings(iterations=12, rows_per_leaf=5)
-    found = fit_sklearn(settings, x, y, None, task=task, seed=3)
+    found = fit_sklearn(settings, Examples(x, y, None, task, 3))
     for column in range(2):
         model = HistGradientBoostingRegressor(
             max_iter=12, min_samples_leaf=5, early_stopping=False, random_state=3,
@@ -146,10 +147,10 @@ def test_trees_of_numbers_give_the_numbers_of_scikit_learn(loss: str) -> None:
 def test_references_of_numbers_are_those_of_scikit_learn() -> None:
     x, y = rows()
     inputs = torch.from_numpy(x)
-    linear = JointLinear.fit(x, y, None, TWO, 0)
+    linear = JointLinear.fit(Examples(x, y, None, TWO, 0))
     expected = LinearRegression().fit(x, y).predict(x)
     assert linear.logits(linear.scores(inputs)).numpy() == pytest.approx(expected, abs=1e-5)
-    forest = JointForest.fit(x, y, None, TWO, 0)
+    forest = JointForest.fit(Examples(x, y, None, TWO, 0))
     made = RandomForestRegressor(**OF_NUMBERS, max_samples=len(x), random_state=0)
     found = forest.logits(forest.scores(inputs))[:, 0].numpy()
     assert found == pytest.approx(made.fit(x, y[:, 0]).predict(x), abs=1e-5)

@@ -90,8 +90,7 @@ def _confusion(names: Sequence[str], table: np.ndarray) -> go.Figure:
 def _recalls(table: np.ndarray) -> np.ndarray:
     """The share of each class's rows that are recognised; NaN with too few of them."""
     rows = table.sum(axis=1)
-    found: np.ndarray = np.diag(table) / np.where(rows >= FEWEST_OF_CLASS, rows, math.nan)
-    return found
+    return np.diag(table) / np.where(rows >= FEWEST_OF_CLASS, rows, math.nan)
 
 
 def _classes(at: Mapping[str, list[Result]]) -> list[Drawing]:

@@ -174,13 +174,11 @@ def check_writable(folder: Path, option: str = "--out") -> None:
 
 def remove_folder(folder: Path) -> None:
     """Delete a folder of ours with everything in it, if it exists; a link is refused."""
-    try:
+    with state_errors(f"{folder} could not be deleted"):
         with suppress(FileNotFoundError):
             shutil.rmtree(folder)
         if folder.exists():
             raise OSError("it changed while it was deleted")
-    except OSError as error:
-        raise StateError(f"{folder} could not be deleted: {reason(error)}") from None
 
 
 def sync_folder(folder: Path) -> None:
@@ -191,6 +189,15 @@ def sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+@contextmanager
+def state_errors(what: str) -> Iterator[None]:
+    """Inside, what the system refuses becomes a StateError that begins with these words."""
+    try:
+        yield
+    except OSError as error:
+        raise StateError(f"{what}: {reason(error)}") from error
 
 
 def reason(error: Exception) -> str:

@@ -3,8 +3,6 @@
 The names are those that the package imports under `TYPE_CHECKING`, where type checkers see them.
 """
 
-from __future__ import annotations
-
 import ast
 import sys
 from collections.abc import Callable

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import StateError
-from .files import TEMPORARY_END, reason
+from .files import TEMPORARY_END, reason, state_errors
 
 FORMAT = "farshore-state"
 VERSION = 1
@@ -76,17 +76,13 @@ def read_files(folder: Path, manifest: Mapping[str, Any]) -> dict[str, bytes]:
 
 def read_checked(path: Path, facts: Mapping[str, Any]) -> bytes:
     """The content of a file, if it has the size and the checksum that the manifest says."""
-    try:
+    with state_errors(f"{path} cannot be read"):
         if path.exists() and not path.is_file():
             raise StateError(f"{path} is damaged: it is not a file")
-        if path.stat().st_size != facts["bytes"]:
-            raise StateError(
-                f"{path} is damaged: it has {path.stat().st_size} bytes, the manifest says "
-                f"{facts['bytes']}"
-            )
+        if (size := path.stat().st_size) != facts["bytes"]:
+            why = f"it has {size} bytes, the manifest says {facts['bytes']}"
+            raise StateError(f"{path} is damaged: {why}")
         data = path.read_bytes()
-    except OSError as error:
-        raise StateError(f"{path} cannot be read: {error.strerror or error}") from error
     if digest(data) != facts["sha256"]:
         raise StateError(f"{path} is damaged: its checksum is not the one in the manifest")
     return data
@@ -149,19 +145,14 @@ def delete(files: Iterable[Path]) -> None:
             ) from error
 
 
-def is_unfinished(folder: Path) -> bool:
-    """Whether there is no manifest, and nothing but our files of a killed first save."""
-    return not (folder / MANIFEST).exists() and all(
-        path.name.startswith(".") or (OWN.fullmatch(path.name) and path.is_file())
-        for path in folder.iterdir()
-    )
-
-
 def is_free(folder: Path) -> bool:
     """Whether a first state may be written here: nothing lies in it but what a killed one left."""
     if not folder.is_dir():
         return not folder.exists() and not folder.is_symlink()
-    return is_unfinished(folder)
+    return not (folder / MANIFEST).exists() and all(
+        path.name.startswith(".") or (OWN.fullmatch(path.name) and path.is_file())
+        for path in folder.iterdir()
+    )
 
 
 def read_summary(folder: Path, *, kind: str) -> Any:

@@ -81,8 +81,7 @@ class Registry(Generic[T]):
     def _plugins(self) -> dict[str, str]:
         """Entries of other packages. Searched once, because the search is slow."""
         if self._offered is None:
-            points = entry_points(group=self.group)
-            offered = {point.name: point.value for point in points}
+            offered = {point.name: point.value for point in entry_points(group=self.group)}
             self._offered = {of: at for of, at in offered.items() if of not in self.listed}
         return self._offered
 

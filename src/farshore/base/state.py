@@ -20,7 +20,7 @@ from safetensors.torch import load as load_tensors
 from safetensors.torch import save as save_tensors
 
 from ..errors import StateError
-from .files import reason, sync_folder, write_atomic
+from .files import reason, state_errors, sync_folder, write_atomic
 from .manifest import (
     FORMAT,
     MANIFEST,
@@ -168,11 +168,8 @@ def undo(folder: str | Path, *, kind: str, records: Mapping[str, Tree] | None = 
             contents |= written
             files |= _facts(written)
         restored = {"parts": parts, "files": files, "previous": None, "undone": True}
-        try:
+        with state_errors(f"{folder} is unchanged, it cannot be written"):
             _write_all(folder, contents, manifest | restored)
-        except OSError as error:
-            why = f"{folder} is unchanged, it cannot be written: {reason(error)}"
-            raise StateError(why) from error
     remove_orphans(folder, kind=kind)
 
 
@@ -227,10 +224,7 @@ def load_parts(folder: str | Path, *, kind: str) -> dict[str, dict[str, Any]]:
         again = read_manifest(folder, kind)
         if again["parts"] == manifest["parts"]:
             raise
-        contents, manifest = (
-            read_files(folder, again),
-            again,
-        )  # another process has saved in the meantime
+        contents, manifest = read_files(folder, again), again  # another process has saved
     try:
         parts = manifest["parts"].items()
         return {name: _read_part(part, contents) for name, part in parts if name != SUMMARY}

@@ -28,15 +28,34 @@ def mapped(tree: Any, change: Callable[[Tensor], Tensor]) -> Any:
     return tree
 
 
+def copied(tree: Any) -> Any:
+    """The same tree with tensors of its own, which later steps do not write into."""
+    return mapped(tree, lambda value: value.detach().clone())
+
+
 def same(first: Any, second: Any) -> bool:
     """Whether two trees are equal, tensors to the last bit."""
-    if isinstance(first, Tensor) and isinstance(second, Tensor):
-        return first.dtype == second.dtype and torch.equal(first.cpu(), second.cpu())
+    return not differences(first, second)
+
+
+def differences(first: Any, second: Any, path: str = "") -> list[str]:
+    """Where two trees differ; tensors must have the same type, shape and bits."""
+    if isinstance(first, Tensor) or isinstance(second, Tensor):
+        both = isinstance(first, Tensor) and isinstance(second, Tensor)
+        alike = both and first.dtype == second.dtype
+        return [] if alike and torch.equal(first.cpu(), second.cpu()) else [path]
     if isinstance(first, Mapping) and isinstance(second, Mapping):
-        return first.keys() == second.keys() and all(same(first[key], second[key]) for key in first)
+        if first.keys() != second.keys():
+            return [f"{path}: keys {list(first)} and {list(second)}"]
+        pairs = [(first[key], second[key], f"{path}/{key}") for key in first]
+        return [each for pair in pairs for each in differences(*pair)]
     if isinstance(first, list | tuple) and isinstance(second, list | tuple):
-        return len(first) == len(second) and all(map(same, first, second))
-    return type(first) is type(second) and bool(first == second)
+        if len(first) != len(second):
+            return [f"{path}: lengths {len(first)} and {len(second)}"]
+        items = enumerate(zip(first, second, strict=True))
+        return [each for n, pair in items for each in differences(*pair, f"{path}/{n}")]
+    alike = type(first) is type(second) and (first == second or first != first)
+    return [] if alike else [f"{path}: {first!r} and {second!r}"]
 
 
 def widened(old: Tensor, new: Tensor) -> Tensor:

@@ -47,19 +47,14 @@ class Camelyon17(ImageBenchmark):
     raw = "camelyon17"
     set_name = "camelyon17"
     files = ()
+    by_hand = (
+        f"{FOLDER} (10.7 GB) is not in {{raw}}: get it with WILDS (https://wilds.stanford.edu, "
+        f"dataset camelyon17) so that {{raw}}/{FOLDER}/metadata.csv exists,"
+    )
 
     def has_files(self, raw: Path) -> bool:
         """Whether the unpacked folder of WILDS' archive exists."""
         return (raw / FOLDER / "metadata.csv").is_file() and (raw / FOLDER / "patches").is_dir()
-
-    def _fetch(self, raw: Path, root: object, bar: object) -> None:
-        if not self.has_files(raw):
-            raise FarshoreError(
-                f"{FOLDER} (10.7 GB) is not in {raw}: get it with WILDS "
-                "(https://wilds.stanford.edu, dataset camelyon17) so that "
-                f"{raw / FOLDER / 'metadata.csv'} exists, and type `farshore prepare "
-                "camelyon17` again"
-            )
 
     def build_domains(self, raw: Path, seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         """Read the patches of each hospital in table order."""

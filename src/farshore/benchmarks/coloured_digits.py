@@ -1,15 +1,12 @@
 """coloured-digits: scikit-learn's 8x8 digits in colours that give them away, until the target."""
 
 from collections.abc import Sequence
-from typing import ClassVar
 
 import torch
 from torch import Tensor
 
-from ..base.randomness import derive, generator
-from ..data.domain import Domain
-from .benchmark import Benchmark, Made
-from .rotated_digits import read_digits
+from ..base.randomness import generator
+from .rotated_digits import Digits
 
 CLASSES = 10
 # Every digit has a colour of its own, all equally bright: red, green and blue in shares of 1.
@@ -21,7 +18,7 @@ COLOURS = torch.tensor(
 )
 
 
-class ColouredDigits(Benchmark):
+class ColouredDigits(Digits):
     """1,797 digits in five disjoint parts; in the sources the colour tells the digit, too.
 
     A source is named by the percentage of its digits that have their own colour; the others have
@@ -32,36 +29,17 @@ class ColouredDigits(Benchmark):
     name = "coloured-digits"
     summary = "1,797 8x8 digits in five disjoint parts, 99 to 90% in their own colour -> misleading"
     reference = (
-        "Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI 1998 (the "
-        "part in scikit-learn); coloured after Arjovsky et al., Invariant Risk Minimization, 2019"
+        f"{Digits.reference}; coloured after Arjovsky et al., Invariant Risk Minimization, 2019"
     )
-    licence = "CC BY 4.0"
-    domains: ClassVar[tuple[str, ...]] = ("99", "97", "94", "90", "misleading")
+    domains = ("99", "97", "94", "90", "misleading")
     default_target = "misleading"
-    classes = tuple(str(digit) for digit in range(CLASSES))
-    network = "cnn"
-    network_settings = {"width": 16}
-    steps = 100
-    memory = 200
-    settings = {"batch_size": 32}
 
-    def make(self, sources: Sequence[str], target: str, seed: int) -> Made:
-        """Make the domains; the images of each do not depend on the order or the target."""
-        images, labels = read_digits()
-        order = torch.randperm(len(images), generator=generator(seed, self.name))
-        parts = order.tensor_split(len(self.domains))
-
-        def make_domain(name: str) -> Domain:
-            number = self.domains.index(name)
-            part = parts[number]
-            draws = generator(seed, self.name, "colours", number)
-            shown = (labels[part] + 1) % CLASSES
-            if name != self.default_target:
-                shown = _shown(labels[part], int(name) / 100, draws)
-            made, own = coloured(images[part], shown), derive(seed, self.name, number)
-            return Domain.divided(name, made, labels[part], seed=own)
-
-        return [make_domain(name) for name in sources], lambda: make_domain(target), ()
+    def changed(self, name: str, images: Tensor, labels: Tensor, seed: int) -> Tensor:
+        """The images in the colours that the domain shows."""
+        if name == self.default_target:
+            return coloured(images, (labels + 1) % CLASSES)
+        draws = generator(seed, self.name, "colours", self.domains.index(name))
+        return coloured(images, _shown(labels, int(name) / 100, draws))
 
 
 def coloured(images: Tensor, shown: Tensor) -> Tensor:

@@ -32,8 +32,7 @@ class ImageBenchmark(PreparedBenchmark):
     def initial_network(self) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         """Return the weights that the network starts from; missing ones are refused at once."""
         weights = self.options.weights
-        settings = {**self.network_settings, "weights": weights}
-        return settings, (weights_note(self.network, weights),)
+        return {**self.network_settings, "weights": weights}, (weights_note(self.network, weights),)
 
     def fetch_weights(
         self, root: str | Path | None = None, *, bar: Bar | None = None

@@ -27,6 +27,8 @@ class PreparedBenchmark(Benchmark):
     raw: ClassVar[str]
     set_name: ClassVar[str]
     files: ClassVar[tuple[PublicFile, ...]]
+    # How to get files that nobody may fetch for the user; empty if they are downloaded.
+    by_hand: ClassVar[str] = ""
     # Share of a source's rows that are validation rows.
     held_out: ClassVar[float] = 0.2
     # Increased by hand when the way the domains are built changes.
@@ -104,7 +106,11 @@ class PreparedBenchmark(Benchmark):
         return {"set": prepared.folder.name, "version": str(self.set_version), "sha256": digest}
 
     def _fetch(self, raw: Path, root: str | Path | None, bar: Bar | None) -> None:
-        fetch(self.files, raw, again=self._again(root), bar=bar)
+        if not self.by_hand:
+            fetch(self.files, raw, again=self._again(root), bar=bar)
+        elif not self.has_files(raw):
+            why = self.by_hand.format(raw=raw)
+            raise FarshoreError(f"{why} and type `farshore prepare {self.raw}` again")
 
     def _again(self, root: str | Path | None) -> str:
         """Return the command that prepares the set."""

@@ -1,5 +1,6 @@
 """rotated-digits: scikit-learn's 8x8 digits, rotated by a different angle in each domain."""
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -13,18 +14,15 @@ from ..data.images.images import rotate
 from .benchmark import Benchmark, Made
 
 
-class RotatedDigits(Benchmark):
-    """1,797 digits in five disjoint parts, rotated counter-clockwise by 0 to 75 degrees."""
+class Digits(Benchmark):
+    """Base of benchmarks of scikit-learn's digits: a disjoint part of them per domain."""
 
-    name = "rotated-digits"
-    summary = "1,797 8x8 digits in five disjoint parts, rotated by 0, 15, 30, 45 -> 75 degrees"
     reference = (
         "Alpaydin and Kaynak, Optical Recognition of Handwritten Digits, UCI 1998 (the "
         "part in scikit-learn)"
     )
     licence = "CC BY 4.0"
-    domains: ClassVar[tuple[str, ...]] = ("0", "15", "30", "45", "75")
-    default_target = "75"
+    domains: ClassVar[tuple[str, ...]]
     classes = tuple(str(digit) for digit in range(10))
     network = "cnn"
     network_settings = {"width": 16}
@@ -33,18 +31,35 @@ class RotatedDigits(Benchmark):
     settings = {"batch_size": 32}
 
     def make(self, sources: Sequence[str], target: str, seed: int) -> Made:
-        """Make the angles; the images of each do not depend on the order or the target."""
+        """Make the domains; the images of each do not depend on the order or the target."""
         images, labels = read_digits()
         order = torch.randperm(len(images), generator=generator(seed, self.name))
         parts = order.tensor_split(len(self.domains))
 
         def make_domain(name: str) -> Domain:
             number = self.domains.index(name)
-            part = parts[number]
-            made, own = rotate(images[part], float(name)), derive(seed, self.name, number)
+            part, own = parts[number], derive(seed, self.name, number)
+            made = self.changed(name, images[part], labels[part], seed)
             return Domain.divided(name, made, labels[part], seed=own)
 
         return [make_domain(name) for name in sources], lambda: make_domain(target), ()
+
+    @abstractmethod
+    def changed(self, name: str, images: Tensor, labels: Tensor, seed: int) -> Tensor:
+        """The images of this domain."""
+
+
+class RotatedDigits(Digits):
+    """1,797 digits in five disjoint parts, rotated counter-clockwise by 0 to 75 degrees."""
+
+    name = "rotated-digits"
+    summary = "1,797 8x8 digits in five disjoint parts, rotated by 0, 15, 30, 45 -> 75 degrees"
+    domains: ClassVar[tuple[str, ...]] = ("0", "15", "30", "45", "75")
+    default_target = "75"
+
+    def changed(self, name: str, images: Tensor, labels: Tensor, seed: int) -> Tensor:
+        """The images, rotated."""
+        return rotate(images, float(name))
 
 
 class RotatedDigitsStream(RotatedDigits):

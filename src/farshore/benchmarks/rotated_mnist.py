@@ -75,8 +75,7 @@ class RotatedMNIST(PreparedBenchmark):
         parts = order.tensor_split(len(self.angles))
         for angle, part in zip(self.angles, parts, strict=True):
             rows = part.numpy()
-            turned = rotate(torch.from_numpy(images[rows]), float(angle)).numpy()
-            yield angle, turned, labels[rows]
+            yield angle, rotate(torch.from_numpy(images[rows]), float(angle)).numpy(), labels[rows]
 
 
 class RotatedMNISTTime(InTime, RotatedMNIST):

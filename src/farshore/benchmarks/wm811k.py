@@ -55,19 +55,14 @@ class WM811K(ImageBenchmark):
     raw = "wm811k"
     set_name = "wm811k"
     files = ()
+    by_hand = (
+        f"{PICKLE} (2.1 GB) is not in {{raw}}: get it from http://mirlab.org/dataSet/public/ "
+        "(MIR-WM811K) or from Kaggle (qingyi/wm811k-wafer-map), put it there"
+    )
 
     def has_files(self, raw: Path) -> bool:
         """Whether the authors' LSWMD.pkl, or its labelled maps as arrays, exist."""
         return (raw / PICKLE).is_file() or ((raw / ARRAYS).is_file() and (raw / META).is_file())
-
-    def _fetch(self, raw: Path, root: object, bar: object) -> None:
-        if not self.has_files(raw):
-            raise FarshoreError(
-                f"{PICKLE} (2.1 GB) is not in {raw}: get it from "
-                "http://mirlab.org/dataSet/public/ (MIR-WM811K) or from "
-                "Kaggle (qingyi/wm811k-wafer-map), put it there and type `farshore prepare "
-                "wm811k` again"
-            )
 
     def build_domains(self, raw: Path, seed: int) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         """Divide the lots, leave out wafers with an ambiguous range, and resize the maps."""
@@ -76,8 +71,7 @@ class WM811K(ImageBenchmark):
         cuts = cut_lots(first, last)
         range_number = np.searchsorted(cuts, first, side="right")
         known = range_number == np.searchsorted(cuts, last, side="right")
-        left_out = int((~known).sum())
-        self.about |= {"wafers": len(labels), "left_out": left_out, "whole": pickled}
+        self.about |= {"wafers": len(labels), "left_out": int((~known).sum()), "whole": pickled}
         self.about["lots"] = {
             name: [int(first[rows].min()), int(last[rows].max())]
             for name, rows in _ranges(range_number, known)
@@ -145,8 +139,7 @@ def resize(wafer: np.ndarray) -> np.ndarray:
     rows, columns = (
         ((np.arange(SIDE) + 0.5) * length / SIDE).astype(int) for length in wafer.shape
     )
-    resized: np.ndarray = LEVELS[wafer[rows[:, None], columns[None, :]].clip(0, 2)]
-    return resized
+    return LEVELS[wafer[rows[:, None], columns[None, :]].clip(0, 2)]
 
 
 def _read_arrays(raw: Path) -> Wafers:
@@ -161,8 +154,7 @@ def _read_arrays(raw: Path) -> Wafers:
         raise FarshoreError(why) from None
 
     def read(row: int) -> np.ndarray:
-        wafer: np.ndarray = flat[offset[row] : offset[row + 1]].reshape(shape[row])
-        return wafer
+        return flat[offset[row] : offset[row + 1]].reshape(shape[row])
 
     return read, _numbers(named), meta["lot_lo"].to_numpy(), meta["lot_hi"].to_numpy()
 

@@ -49,8 +49,7 @@ class Batch:
         self.inputs = torch.cat([self.inputs, draw.inputs.flatten(0, 1)])
         self.labels = torch.cat([self.labels, draw.labels.flatten(0, 1)])
         if self.weights is not None:
-            replayed = draw.stored.pop("weights").flatten()
-            self.weights = torch.cat([self.weights, replayed])
+            self.weights = torch.cat([self.weights, draw.stored.pop("weights").flatten()])
         self.stored, self.domains = draw.stored, draw.domains
         self.replay_rows = draw.inputs.shape[1]
 

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from torch import Tensor
@@ -25,6 +25,15 @@ from .downloads.public_files import data_root, known_checksum
 
 HASHED_BYTES = 1 << 24
 WAIT_SECONDS = 0.2
+
+
+# Returns the array of this shape that a name stands for, from a cache or computed.
+Once: TypeAlias = Callable[[str, tuple[int, ...], Callable[[], np.ndarray]], np.ndarray]
+
+
+def directly(what: str, shape: tuple[int, ...], compute: Callable[[], np.ndarray]) -> np.ndarray:
+    """Compute it: nothing is kept."""
+    return compute()
 
 
 class FeatureCache:

@@ -271,15 +271,11 @@ def _encode_onnx(model: Exported, trial: dict[str, Tensor], facts: dict[str, Any
     for node in onnx_model.graph.node:
         del node.metadata_props[:]  # they name this machine's files
     onnx.helper.set_model_props(onnx_model, {"farshore": json.dumps(facts)})
-    data: bytes = onnx_model.SerializeToString()
-    return data
+    return onnx_model.SerializeToString()
 
 
 def _predict_onnx(data: bytes, trial: dict[str, Tensor]) -> np.ndarray:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    probabilities: np.ndarray = session.run(
-        None, {name: values.numpy() for name, values in trial.items()}
-    )[0]
-    return probabilities
+    return session.run(None, {name: values.numpy() for name, values in trial.items()})[0]

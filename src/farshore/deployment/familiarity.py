@@ -176,5 +176,4 @@ def _nearest(rows: np.ndarray, kept: np.ndarray, *, exclude_self: bool = False) 
 
     search = NearestNeighbors(n_neighbors=1).fit(kept)
     distances, _ = search.kneighbors(None if exclude_self else rows)
-    nearest: np.ndarray = distances[:, 0]
-    return nearest
+    return distances[:, 0]

@@ -118,8 +118,7 @@ def _sample(domain: Domain, seed: int) -> np.ndarray:
     if count <= MOST_ROWS:
         return np.arange(count)
     draws = np.random.default_rng(derive(seed, "audit", domain.name))
-    chosen: np.ndarray = np.sort(draws.choice(count, MOST_ROWS, replace=False))
-    return chosen
+    return np.sort(draws.choice(count, MOST_ROWS, replace=False))
 
 
 def compare_sites(sites: SiteRows, seed: int = 0) -> list[SiteShift]:

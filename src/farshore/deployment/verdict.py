@@ -234,8 +234,7 @@ def influences(
         shuffled[:, column] = draws.permutation(shuffled[:, column])
         changes[column] = np.abs(predict(shuffled) - before).mean()
     # `not <` also for a model whose probabilities are no numbers.
-    relevant: np.ndarray = ~(changes < LEAST_INFLUENCE * changes.max())
-    return relevant
+    return ~(changes < LEAST_INFLUENCE * changes.max())
 
 
 def weigh(confidence: Sign | None, others: Sequence[Sign | None]) -> list[str]:

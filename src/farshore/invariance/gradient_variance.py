@@ -127,8 +127,7 @@ def gradient_moments(features: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
     delta: the derivative of each row's loss in its outputs, [E, n, C].
     """
     rows = delta.shape[1]
-    ones = features.new_ones(*features.shape[:2], 1)
-    with_bias = torch.cat([features, ones], dim=2)
+    with_bias = torch.cat([features, features.new_ones(*features.shape[:2], 1)], dim=2)
     mean = delta.transpose(1, 2) @ with_bias / rows
     second = delta.square().transpose(1, 2) @ with_bias.square() / rows
     return _weights_then_bias(mean), _weights_then_bias(second)

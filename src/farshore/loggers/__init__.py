@@ -43,8 +43,7 @@ def check_logger(name: str) -> None:
 def logger_class(name: str) -> type[Logger]:
     """The logger of this name."""
     check_logger(name)
-    kind: type[Logger] = getattr(sys.modules[__name__], CLASSES[name])
-    return kind
+    return getattr(sys.modules[__name__], CLASSES[name])
 
 
 def make_logger(name: str, folder: str | Path, run: str) -> Logger:

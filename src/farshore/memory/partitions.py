@@ -207,8 +207,7 @@ class PartitionedMemory(Memory):
         rows = state["rows"]
         keys = rows[0] if rows else ()
         self.fields = {key: torch.cat([of[key] for of in rows]).to(device) for key in keys}
-        names = state["names"]
-        pairs = zip(names, rows, strict=True)
+        pairs = zip(state["names"], rows, strict=True)
         self._describe({name: len(fields["labels"]) for name, fields in pairs})
         if self.coming is not None and state["coming"] is not None:
             self.coming.load_state_dict(state["coming"], device)

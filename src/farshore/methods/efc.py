@@ -198,8 +198,7 @@ def feature_matrix(features: Tensor, classifier: nn.Linear) -> Tensor:
     """E = Wᵀ mean[diag(p) - p pᵀ] W."""
     p = classifier(features).softmax(dim=1)
     inner = p.mean(dim=0).diag() - p.T @ p / len(p)
-    matrix: Tensor = classifier.weight.T @ inner @ classifier.weight
-    return matrix
+    return classifier.weight.T @ inner @ classifier.weight
 
 
 @torch.no_grad()

@@ -107,5 +107,4 @@ class CosineHead(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         """One logit per class."""
         directions = nn.functional.normalize(features, dim=1)
-        logits: Tensor = directions @ nn.functional.normalize(self.weight, dim=1).T
-        return self.scale * logits
+        return self.scale * (directions @ nn.functional.normalize(self.weight, dim=1).T)

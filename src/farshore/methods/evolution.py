@@ -35,8 +35,7 @@ class Standardised(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """One logit per class."""
-        logits: Tensor = self.classifier((features - self.mean) / (self.log_std.exp() + EPS))
-        return logits
+        return self.classifier((features - self.mean) / (self.log_std.exp() + EPS))
 
 
 class Attention(nn.Module):
@@ -53,8 +52,7 @@ class Attention(nn.Module):
         split = self.inputs(rows).view(len(rows), 3, self.heads, self.head_dim)
         queries, keys, values = split.permute(1, 2, 0, 3)  # [heads, n, head_dim] each
         shares = (queries @ keys.transpose(1, 2) * self.head_dim**-0.5).softmax(dim=2)
-        attended: Tensor = self.outputs((shares @ values).transpose(0, 1).flatten(1))
-        return attended
+        return self.outputs((shares @ values).transpose(0, 1).flatten(1))
 
 
 class Evolution(nn.Module):

@@ -172,8 +172,7 @@ class EvoS(Finetune):
 
     def state_form(self) -> Any:
         """A statistic per domain."""
-        width = 2 * self.network.feature_dim
-        kept = Like((None, width), self.statistics.dtype, finite=True)
+        kept = Like((None, 2 * self.network.feature_dim), self.statistics.dtype, finite=True)
         return {"statistics": kept, "evolution": as_state(self.evolution)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -188,8 +187,7 @@ def distance_from_standard(features: Tensor, statistic: Tensor) -> Tensor:
     mean, log_std = statistic.chunk(2)
     z = (features - mean) / (log_std.exp() + EPS)
     variance = z.var(dim=0, correction=min(1, len(z) - 1))
-    distance: Tensor = z.mean(dim=0).norm() + (variance - 1).norm()
-    return distance
+    return z.mean(dim=0).norm() + (variance - 1).norm()
 
 
 def truncated_normal(uniform: Tensor, limit: float) -> Tensor:

@@ -93,5 +93,4 @@ def function_distance(logits: Tensor, stored: Tensor, task: Task = CLASSIFICATIO
     p is softmax for classes; numbers are compared as they are.
     """
     difference = task.shown(logits) - task.shown(stored.detach())
-    distance: Tensor = torch.linalg.vector_norm(difference, dim=1).mean()
-    return distance
+    return torch.linalg.vector_norm(difference, dim=1).mean()

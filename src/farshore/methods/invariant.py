@@ -80,8 +80,7 @@ class InvariantMethod(Method):
         for notion in (self.invariance, *self.invariance.notions().values()):
             notion.task = self.task
         # A notion may have further ways to store a prior, in float32: CORAL has `diagonal`.
-        half = self.settings.prior_storage == "float16"
-        self.priors = Priors("float16" if half else "float32")
+        self.priors = Priors("float16" if self.settings.prior_storage == "float16" else "float32")
         self.running: dict[str, Statistic] = {}
         self.penalty_weight = self.settings.penalty_weight
         self.annealing = False
@@ -155,8 +154,7 @@ class InvariantMethod(Method):
 
     def _prior_level(self, notion: Invariance) -> Literal["batch", "domain"]:
         """The level of a notion's prior: of all rows, if its statistic is a mean over rows."""
-        level: Literal["batch", "domain"] = getattr(self.settings, "prior_level", "domain")
-        return "domain" if notion.row_mean else level
+        return "domain" if notion.row_mean else getattr(self.settings, "prior_level", "domain")
 
     def forget(self, domain: str) -> None:
         """Remove the domain's prior and running state."""

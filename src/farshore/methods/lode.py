@@ -95,8 +95,7 @@ class LODE(Method):
     def _weight(self, new: Tensor) -> float | Tensor:
         if self.settings.weighting == "domains":
             return float(self.settings.rho / max(1, len(self.domains)))
-        ratio: Tensor = self.settings.rho * new.sum() / (~new).sum().clamp(min=1)
-        return ratio
+        return self.settings.rho * new.sum() / (~new).sum().clamp(min=1)
 
     def after_domain(self, domain: str, rows: Rows) -> None:
         """Mark the domain's classes as old."""

@@ -282,8 +282,7 @@ def gradient_norm(loss: Tensor, network: nn.Module) -> Tensor:
     trained = [parameter for parameter in network.parameters() if parameter.requires_grad]
     gradients = torch.autograd.grad(loss, trained, retain_graph=True, allow_unused=True)
     found = [gradient for gradient in gradients if gradient is not None]
-    norm: Tensor = torch.linalg.vector_norm(torch.stack(torch._foreach_norm(found)))
-    return norm
+    return torch.linalg.vector_norm(torch.stack(torch._foreach_norm(found)))
 
 
 def term_doses(

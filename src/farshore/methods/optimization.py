@@ -48,8 +48,7 @@ def make_optimizer(
         groups = [{"params": part, "lr": each} for part, each in rated if part]
     kind = {"adam": Adam, "adamw": AdamW, "sgd": SGD}[run.optimizer]
     own = {"momentum": run.momentum} if kind is SGD else {"capturable": device.type == "cuda"}
-    made: Optimizer = plain(kind)(groups, lr=rate, weight_decay=decay, fused=True, **own)
-    return made
+    return plain(kind)(groups, lr=rate, weight_decay=decay, fused=True, **own)
 
 
 @cache

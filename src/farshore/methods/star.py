@@ -137,8 +137,7 @@ class STAR(Method):
         drawn = torch.randn(
             weight.shape, generator=self.generator, device=weight.device, dtype=weight.dtype
         )
-        scale: float = self.settings.noise / weight.numel() ** 0.5
-        return scale * norm * drawn
+        return (self.settings.noise / weight.numel() ** 0.5) * norm * drawn
 
 
 def divergence(logits: Tensor, anchor: Tensor, correct: Tensor) -> Tensor:

@@ -163,7 +163,6 @@ class Tailored(InvariantMethod):
     def _refresh(self, domain: str, kept: dict[str, Tensor]) -> None:
         """Recompute Φ of the kept rows, and their stored logits, by the current model."""
         index = torch.arange(len(kept["labels"]), device=self.device)
-        rows = Rows(kept["inputs"], kept["labels"], index)
-        self.set_prior(domain, rows)
+        self.set_prior(domain, Rows(kept["inputs"], kept["labels"], index))
         with torch.no_grad():
             kept["logits"].copy_(self.network(kept["inputs"]))

@@ -142,8 +142,7 @@ class UtilityGatedDescent(Optimizer):
             state["utility"] = torch.zeros_like(p)
         state["steps"] += 1
         state["utility"].mul_(decay).sub_(p.grad * p, alpha=1 - decay)
-        corrected: Tensor = state["utility"] / (1 - decay ** state["steps"])
-        return corrected
+        return state["utility"] / (1 - decay ** state["steps"])
 
 
 def scaled_utilities(

@@ -35,7 +35,7 @@ UNSTORED_BYTES = 64 << 20
 
 
 def build_network(
-    name: str,
+    name: str | Network,
     shape: tuple[int, ...],
     classes: int,
     settings: Mapping[str, Any],
@@ -44,9 +44,17 @@ def build_network(
 ) -> Network:
     """Build the network `name` for inputs of `shape` (without the batch) and this many classes.
 
+    A network that is given itself is copied, if it has one output per class.
+
     `restored`: the weights come from a saved state, so the file of pretrained weights that the
     network was initialised with is not needed.
     """
+    if isinstance(name, Network):
+        outputs = getattr(name.classifier, "out_features", classes)
+        if outputs != classes:
+            why = f"the network's classifier has {outputs} outputs, but there are {classes} classes"
+            raise FarshoreError(why)
+        return deepcopy(name)
     builder = builder_of(name)
     allowed = _check_names(name, settings)
     if restored and "weights" in allowed:
@@ -70,8 +78,7 @@ def builder_of(name: str) -> Callable[..., Network]:
         return own_module.builder(name)
     library, colon, model = name.partition(":")
     if colon and library in LIBRARIES:
-        builder: Callable[..., Network] = import_module(LIBRARIES[library]).builder(model)
-        return builder
+        return import_module(LIBRARIES[library]).builder(model)
     if name not in NETWORKS:
         known = [*NETWORKS.names(), *(f"{library}:NAME" for library in LIBRARIES)]
         raise unknown("network", name, [*known, "module.py:factory"])
@@ -105,8 +112,7 @@ def _settled(name: str, settings: str, files: tuple[FileState, ...]) -> Settled:
         return own_module.settle(name, values)
     library, colon, model = name.partition(":")
     if colon and library in LIBRARIES:
-        settled: Settled = import_module(LIBRARIES[library]).settle(model, values)
-        return settled
+        return import_module(LIBRARIES[library]).settle(model, values)
     module = sys.modules.get(getattr(builder_of(name), "__module__", ""))
     form = getattr(module, "FORM", InputForm())
     weights = values.get("weights", "imagenet")
@@ -158,9 +164,7 @@ def plain_network_settings(name: str, settings: Mapping[str, Any]) -> dict[str, 
     An unknown network, an unknown setting or an invalid value raises a FarshoreError. Settings of a
     user's own backbone are checked when it is built: reading a run must not import its file.
     """
-    if is_own_module(name):
-        return dict(settings)
-    return _typed(name, settings)
+    return dict(settings) if is_own_module(name) else _typed(name, settings)
 
 
 def network_origin(name: str, settings: Mapping[str, Any]) -> str | None:
@@ -241,21 +245,3 @@ def check_sizes(
                 f"the stored weights {name!r} have shape {list(stored[name].shape)}, but the "
                 f"network expects {list(value.shape)}"
             )
-
-
-def make_network(
-    network: str | Network,
-    shape: tuple[int, ...],
-    classes: int,
-    settings: Mapping[str, Any],
-    *,
-    restored: bool = False,
-) -> Network:
-    """Build the network of this name, or copy the given one if it has one output per class."""
-    if isinstance(network, str):
-        return build_network(network, shape, classes, settings, restored=restored)
-    outputs = getattr(network.classifier, "out_features", classes)
-    if outputs != classes:
-        why = f"the network's classifier has {outputs} outputs, but there are {classes} classes"
-        raise FarshoreError(why)
-    return deepcopy(network)

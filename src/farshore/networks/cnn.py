@@ -29,8 +29,7 @@ class CNNFeatures(nn.Sequential):
     def forward(self, inputs: Tensor) -> Tensor:
         """Features [n, 2 x width]."""
         if not self._uses_kernels(inputs):
-            features: Tensor = super().forward(inputs)
-            return features
+            return super().forward(inputs)
         blocks, out, device_type = list(self._blocks()), inputs, inputs.device.type
         if torch.is_autocast_enabled(device_type):  # as autocast does for a built-in layer
             out = inputs.to(torch.get_autocast_dtype(device_type))

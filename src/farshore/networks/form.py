@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 Interpolation = Literal["nearest", "bilinear", "bicubic", "lanczos"]
+# The side of images if a network says nothing about it.
+SIZE = 224
 # ImageNet's channel statistics, with which most published weights were trained.
 IMAGENET_MEAN = (0.485, 0.456, 0.406)
 IMAGENET_STD = (0.229, 0.224, 0.225)
@@ -35,7 +37,14 @@ class Settled:
     origin: str = ""
 
 
-def interpolation_called(name: Any) -> Interpolation:
-    """The resampling of this name, as libraries write it; bilinear if it is another."""
-    text = str(name).rpartition(".")[2].lower()
-    return text if text in INTERPOLATIONS else "bilinear"
+def library_form(size: Any, interpolation: Any, mean: Any, std: Any) -> InputForm:
+    """What a library says of its images; bilinear and ImageNet's statistics where it says nothing.
+
+    size: pixels per side, or a list that begins with them.
+    """
+    side = size[0] if isinstance(size, list | tuple) else size
+    name = str(interpolation).rpartition(".")[2].lower()
+    resampling: Interpolation = name if name in INTERPOLATIONS else "bilinear"
+    pairs = ((mean, IMAGENET_MEAN), (std, IMAGENET_STD))
+    statistics = (tuple(usual if given is None else given) for given, usual in pairs)
+    return InputForm(int(side or SIZE), resampling, *statistics)

@@ -30,8 +30,7 @@ class Frozen(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """What the trained part gets."""
-        outputs: Tensor = self.features(self.inputs(inputs))
-        return outputs.float()
+        return self.features(self.inputs(inputs)).float()
 
     def train(self, mode: bool = True) -> "Frozen":
         """Stay in evaluation mode: stored statistics, no dropout."""

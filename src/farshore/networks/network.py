@@ -108,13 +108,11 @@ class Network(nn.Module):
         prepared = self.inputs(inputs)
         if self.channels_last and prepared.ndim == 4:
             prepared = prepared.contiguous(memory_format=torch.channels_last)
-        features: Tensor = self.features(prepared)
-        return features
+        return self.features(prepared)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """h(x): the logits [n, classes]."""
-        logits: Tensor = self.classifier(self.extract(inputs))
-        return logits
+        return self.classifier(self.extract(inputs))
 
     @property
     def classes(self) -> int:

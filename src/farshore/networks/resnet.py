@@ -34,8 +34,7 @@ class BasicBlock(nn.Module):
         """The block's output."""
         inner = self.bn2(self.conv2(self.relu(self.bn1(self.conv1(inputs)))))
         shortcut = inputs if self.downsample is None else self.downsample(inputs)
-        out: Tensor = self.relu(inner + shortcut)
-        return out
+        return self.relu(inner + shortcut)
 
 
 class ResNet18Features(nn.Module):

@@ -82,8 +82,7 @@ class Collected:
         whole = pd.concat(frames, ignore_index=True)
         place = ["row", "benchmark", "target", "order", "seed", "trial", "held_out"]
         again = whole.duplicated(place) & (whole["experiment"] != sources[0])
-        kept: pd.DataFrame = whole.loc[~again]
-        return kept
+        return whole.loc[~again]
 
     def runs_of(self, name: str) -> pd.DataFrame:
         """The rows of one experiment."""

@@ -80,8 +80,7 @@ class Picks:
         order = np.argsort(self.group, kind="stable")
         sizes = np.bincount(self.group)
         starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-        rows: np.ndarray = order[starts[chosen] + (draws.random(count) * sizes[chosen]).astype(int)]
-        return rows
+        return order[starts[chosen] + (draws.random(count) * sizes[chosen]).astype(int)]
 
 
 @dataclass(frozen=True)

@@ -96,9 +96,7 @@ def execute(
         status, message = "diverged", str(error)
     except _Pruned as stop:
         status, message = "pruned", str(stop)
-    unsaved: list[str] = []
-    if save_model is not None and target is not None:
-        unsaved = _save(learner, save_model)
+    unsaved = _save(learner, save_model) if save_model is not None and target is not None else []
     seconds |= {
         "training": sum(record.step_seconds),
         "closing": record.closing,
@@ -318,8 +316,8 @@ def _train(
     sources = ready.source.sources
     if sources == "jointly":
         total = learner.learn_jointly(scenario.sources, steps=steps)
-        _score(learner, scenario, ALL_SOURCES, total, record, Stage.of(learner))
-        _score_finally(learner, scenario, record)
+        _score(ready, record, ALL_SOURCES, total, Stage.of(learner), None)
+        _score_finally(ready, record)
         return
     to_learn = scenario.sources[: 1 if sources == "first" else None]
     keys = list(beginning_keys(learner, to_learn, steps)) if beginnings is not None else []
@@ -339,9 +337,9 @@ def _train(
         else:
             stage = beginnings.learn(keys[number], learner, domain, steps, last=last)
         scored = None if last else scored_after(len(record.stages), len(scenario.sources), run)
-        _score(learner, scenario, domain.name, steps, record, stage, scored)
+        _score(ready, record, domain.name, steps, stage, scored)
         if last:
-            _score_finally(learner, scenario, record)
+            _score_finally(ready, record)
         if resume is not None:
             resume.save(learner, vars(record))
 
@@ -364,15 +362,10 @@ def _sampling_note(source: SourceTraining, sources: int) -> list[str]:
 
 
 def _score(
-    learner: Learner,
-    scenario: Scenario,
-    name: str,
-    steps: int,
-    record: _Record,
-    stage: Stage,
-    scored: set[int] | None = None,
+    ready: _Ready, record: _Record, name: str, steps: int, stage: Stage, scored: set[int] | None
 ) -> None:
     """Add a row to the matrices, and the cost of the stage."""
+    learner, scenario = ready.learner, ready.scenario
     record.stages.append(name)
     record.steps.append(steps)
     record.add(stage)
@@ -395,11 +388,11 @@ def _score(
     learner.observer.domain(name, scores)
 
 
-def _score_finally(learner: Learner, scenario: Scenario, record: _Record) -> None:
+def _score_finally(ready: _Ready, record: _Record) -> None:
     """Add every score of the final model on each source; some are too slow for every stage."""
-    began, task = time.perf_counter(), scenario.task
+    began, scenario, outputs = time.perf_counter(), ready.scenario, ready.learner.outputs
     record.source_scores = {
-        split: [task.scores(*learner.outputs(source.split(split))) for source in scenario.sources]
+        split: [scenario.task.scores(*outputs(of.split(split))) for of in scenario.sources]
         for split in SPLITS
     }
     record.evaluation += time.perf_counter() - began

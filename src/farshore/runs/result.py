@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, model_validator
 
-from ..base.files import write_atomic
+from ..base.files import state_errors, write_atomic
 from ..base.notebook import html_table
 from ..entry import Kind
 from ..errors import StateError
@@ -247,10 +247,10 @@ class Result(BaseModel):
     @classmethod
     def read(cls, path: str | Path) -> "Result":
         """Read a result written by `save`."""
+        with state_errors(f"{path} cannot be read"):
+            data = Path(path).read_bytes()
         try:
-            return cls.model_validate_json(Path(path).read_bytes())
-        except OSError as error:
-            raise StateError(f"{path} cannot be read: {error.strerror}") from error
+            return cls.model_validate_json(data)
         except ValidationError as error:
             reason = " ".join(explain(error, shown=60).split())
             raise StateError(f"{path} is not a complete result: {reason}") from error

@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from ..base.notebook import html_table
 from ..benchmarks import BENCHMARKS
-from ..errors import FarshoreError, unknown
+from ..errors import FarshoreError, unknown, within
 from ..methods.optimization import choose_device
 from ..settings import RunSettings, divide, explain
 from . import catalog
@@ -77,11 +77,9 @@ class Run(BaseModel):
         entry = catalog.find(self.method)
         given = (self.network, self.network_settings, self.options)
         network, network_settings, options = kind.normal_network(*given)
-        try:
+        with within(self.method):
             for_method, for_run = divide(self.settings, entry.Settings)
             plain = entry.Settings.plain(for_method) | RunSettings.plain(for_run)
-        except FarshoreError as error:
-            raise FarshoreError(f"{self.method}: {error}") from None
         normal = self.model_copy(
             update={
                 "device": choose_device(self.device),

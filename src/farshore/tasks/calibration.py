@@ -43,21 +43,18 @@ def unchanged(classes: int) -> Calibration:
 
 def probabilities(logits: np.ndarray) -> np.ndarray:
     """softmax(z) of each row."""
-    shares: np.ndarray = special.softmax(np.asarray(logits, dtype=float), axis=1)
-    return shares
+    return special.softmax(np.asarray(logits, dtype=float), axis=1)
 
 
 def confidences(logits: np.ndarray) -> np.ndarray:
     """The largest probability of each row."""
-    largest: np.ndarray = probabilities(logits).max(axis=1)
-    return largest
+    return probabilities(logits).max(axis=1)
 
 
 def log_losses(logits: np.ndarray, labels: np.ndarray) -> np.ndarray:
     """-log p(label) of each row."""
     z = np.asarray(logits, dtype=float)
-    losses: np.ndarray = special.logsumexp(z, axis=1) - z[np.arange(len(z)), labels]
-    return losses
+    return special.logsumexp(z, axis=1) - z[np.arange(len(z)), labels]
 
 
 def fit_temperature(

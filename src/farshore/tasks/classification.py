@@ -1,8 +1,8 @@
 """Classification: a label is one of some classes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -42,9 +42,6 @@ class Classification(Task):
         """The first."""
         return classes
 
-    def check_method(self, method: str, needs_classes: bool, fitting: Callable[[], str]) -> None:
-        """Every method fits."""
-
     def under(self, run: RunSettings) -> Self:
         """The same: the loss is the cross-entropy."""
         if run.loss != "auto":
@@ -63,8 +60,13 @@ class Classification(Task):
         return Like((rows,), torch.long, below=self.outputs)
 
     def balanced(self, labels: Tensor) -> Tensor:
-        """n / (k · count) for each of the k classes among these labels; 1 for absent classes."""
-        return balanced_weights(labels, self.outputs)
+        """n / (k · count) for each of the k classes among these labels; 1 for absent classes.
+
+        With these weights every class has the same total weight.
+        """
+        counts = torch.bincount(labels, minlength=self.outputs)
+        present = counts > 0
+        return torch.where(present, len(labels) / (present.sum() * counts.clamp(min=1)), 1.0)
 
     def losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """The cross-entropy of each row."""
@@ -110,21 +112,9 @@ class Classification(Task):
         """The classes with rows."""
         return sums > 0
 
-    def tempered(self, fit: Callable[[], float]) -> float:
-        """As fitted."""
-        return fit()
-
     def tally(self, labels: Tensor) -> Tensor:
         """Rows per class."""
         return torch.bincount(labels.cpu(), minlength=self.outputs)
-
-    def boosting(self, library: Literal["sklearn", "lightgbm"]) -> dict[str, Any]:
-        """The log loss, which follows from the classes."""
-        return {}
-
-    def strata(self, labels: Tensor) -> Tensor:
-        """The class."""
-        return labels
 
     def scores(self, outputs: Tensor, labels: Tensor) -> Scores:
         """Accuracy, macro F1, balanced accuracy, AUROC, log loss and calibration error."""
@@ -136,13 +126,7 @@ class Classification(Task):
 
     def confusion(self, outputs: Tensor, labels: Tensor) -> list[list[int]]:
         """Rows are true classes, columns are predicted ones."""
-        counts: list[list[int]] = confusion_matrix(with_unknown(outputs, labels), labels).tolist()
-        return counts
-
-    @property
-    def usual_drop(self) -> float:
-        """Ten points."""
-        return 0.1
+        return confusion_matrix(with_unknown(outputs, labels), labels).tolist()
 
     def delivered(self, outputs: Tensor) -> Tensor:
         """The probabilities."""
@@ -173,10 +157,6 @@ class Classification(Task):
         """Class numbers; another class is refused."""
         return encode_labels(labels, self.names, domain=domain, first=first)
 
-    def after(self, labels: Tensor) -> Self:
-        """The same."""
-        return self
-
     def state_dict(self) -> dict[str, Any]:
         """The kind alone: results and saved models have the classes beside it."""
         return {"name": self.name}
@@ -184,16 +164,6 @@ class Classification(Task):
 
 # A task whose classes nobody asks for: its losses are those of any classification.
 CLASSIFICATION = Classification()
-
-
-def balanced_weights(labels: Tensor, classes: int) -> Tensor:
-    """n / (k · count) for each of the k classes among these labels; 1 for absent classes.
-
-    With these weights every class has the same total weight.
-    """
-    counts = torch.bincount(labels, minlength=classes)
-    present = counts > 0
-    return torch.where(present, len(labels) / (present.sum() * counts.clamp(min=1)), 1.0)
 
 
 def empirical_risk(

@@ -81,11 +81,6 @@ METRICS: dict[str, Metric] = {
 MIXED = Metric("score", "main score of each data set")
 
 
-def label_of(metric: str) -> str:
-    """The name of a metric in a heading."""
-    return METRICS[metric].label if metric in METRICS else metric
-
-
 def in_unit(metric: Metric, unit: str) -> Metric:
     """The metric in the unit of a label; one that has a unit of its own stays as it is."""
     return replace(metric, unit=f" {unit}") if metric.digits is not None and unit else metric

@@ -168,10 +168,6 @@ class Regression(Task):
         """Of y ~ N(z, 1): Σ_k (∇ z_k)², which needs no label; `weighted` makes no difference."""
         return [(each, torch.ones_like(each.detach())) for each in outputs.unbind(dim=-1)]
 
-    def shown(self, outputs: Tensor) -> Tensor:
-        """The outputs."""
-        return outputs
-
     # ---- sums, for heads in closed form ----------------------------------------------------------
 
     def targets(self, labels: Tensor) -> Tensor:
@@ -273,10 +269,6 @@ class Regression(Task):
         rows = np.argsort(y, kind="stable")[places]
         return [(float(a), float(b)) for a, b in zip(y[rows], found[rows], strict=True)]
 
-    def confusion(self, outputs: Tensor, labels: Tensor) -> list[list[int]]:
-        """None: labels are no classes."""
-        return []
-
     def predictions(self, outputs: Tensor) -> np.ndarray:
         """The value [n], or those of several labels [n, K]."""
         found = self.values(outputs)
@@ -290,13 +282,9 @@ class Regression(Task):
 
     # ---- what a user gave, and what is saved -----------------------------------------------------
 
-    def check_outputs(self, where: str) -> None:
-        """One label is enough."""
-
     def read(self, labels: Any, where: str) -> Sequence[Any]:
         """Numbers, [n, K]."""
-        values: Sequence[Any] = as_values(labels, where=where)  # type: ignore[assignment]
-        return values
+        return as_values(labels, where=where)  # type: ignore[return-value]
 
     def encoded(self, labels: Sequence[Label], *, domain: str, first: int = 0) -> Tensor:
         """Standardised numbers; what is no finite number is refused."""

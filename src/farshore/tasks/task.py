@@ -78,7 +78,6 @@ class Task(ABC):
         """What to say when the labels have decided that it is this task."""
         return []
 
-    @abstractmethod
     def check_method(self, method: str, needs_classes: bool, fitting: Callable[[], str]) -> None:
         """Refuse a method that does not fit; `fitting` names those that do."""
 
@@ -119,9 +118,9 @@ class Task(ABC):
         `weighted` and its opposite are two readings where the labels are part of it.
         """
 
-    @abstractmethod
     def shown(self, outputs: Tensor) -> Tensor:
         """What outputs [n, C] say: probabilities, or the values themselves."""
+        return outputs
 
     # ---- sums, for heads in closed form ----------------------------------------------------------
 
@@ -140,23 +139,23 @@ class Task(ABC):
     def seen(self, sums: Tensor) -> Tensor:
         """Which outputs [C] have been learned, from the summed `targets`."""
 
-    @abstractmethod
     def tempered(self, fit: Callable[[], float]) -> float:
         """The factor of outputs in closed form: as fitted, if they are logits, otherwise 1."""
+        return fit()
 
     @abstractmethod
     def tally(self, labels: Tensor) -> Tensor:
         """The number of rows per class, or of all rows, [groups]."""
 
-    @abstractmethod
     def boosting(self, library: Literal["sklearn", "lightgbm"]) -> dict[str, Any]:
         """The loss as a library of boosted trees names it; empty if the library knows it."""
+        return {}
 
     # ---- memory ----------------------------------------------------------------------------------
 
-    @abstractmethod
     def strata(self, labels: Tensor) -> Tensor:
         """The group of each row [n], for a memory that keeps equally many rows of each."""
+        return labels
 
     # ---- scores and predictions ------------------------------------------------------------------
 
@@ -168,14 +167,14 @@ class Task(ABC):
     def score(self, metric: str, outputs: Tensor, labels: Tensor) -> float:
         """One of the `metrics`, without computing the others."""
 
-    @abstractmethod
     def confusion(self, outputs: Tensor, labels: Tensor) -> list[list[int]]:
         """Counts of rows by true and predicted class; empty if labels are no classes."""
+        return []
 
     @property
-    @abstractmethod
     def usual_drop(self) -> float:
         """How much of the first metric a known site may lose, unless the user says otherwise."""
+        return 0.1
 
     @abstractmethod
     def delivered(self, outputs: Tensor) -> Tensor:
@@ -199,7 +198,6 @@ class Task(ABC):
 
     # ---- what a user gave, and what is saved -----------------------------------------------------
 
-    @abstractmethod
     def check_outputs(self, where: str) -> None:
         """Refuse a task from which nothing can be learned."""
 
@@ -211,9 +209,9 @@ class Task(ABC):
     def encoded(self, labels: Sequence[Label], *, domain: str, first: int = 0) -> Tensor:
         """A user's labels as the network sees them; `first` is the number of the first row."""
 
-    @abstractmethod
     def after(self, labels: Tensor) -> Self:
         """The task once further training rows with these labels were learned."""
+        return self
 
     @abstractmethod
     def state_dict(self) -> dict[str, Any]:

@@ -15,13 +15,13 @@ unittest.SkipTest where it does not apply, which pytest understands. Importing t
 load pytest.
 """
 
+from ..base.trees import differences
 from .battery import Check
 from .benchmarks import benchmark_checks, check_benchmark, parametrize_benchmark_checks
 from .memories import check_memory, memory_checks, parametrize_memory_checks
 from .methods import check_method, method_checks, parametrize_method_checks
 from .networks import check_network, network_checks, parametrize_network_checks
 from .toys import toy_images, toy_learned, toy_learner, toy_rows
-from .trees import differences
 from .waiting import Waiting
 
 __all__ = [

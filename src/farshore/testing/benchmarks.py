@@ -15,7 +15,7 @@ from ..benchmarks.benchmark import Made
 from ..data.domain import Domain, Rows
 from ..data.scenario import Scenario
 from ..data.seal import FrozenModel
-from ..networks.build import make_network
+from ..networks.build import build_network
 from ..settings import MethodSettings, RunSettings
 from ..tasks.scores import all_scores
 from ..training.profiles import PROFILES
@@ -115,8 +115,7 @@ def defaults_of_a_run_are_allowed(case: BenchmarkCase) -> None:
     known = {**MethodSettings.model_fields, **RunSettings.model_fields}
     unknown = [name for name in scenario.settings if name not in known]
     ensure(not unknown, f"`settings` names what not every method has: {', '.join(unknown)}")
-    logits = torch.eye(len(scenario.classes))
-    scores = all_scores(logits, torch.arange(len(scenario.classes)))
+    scores = all_scores(torch.eye(len(scenario.classes)), torch.arange(len(scenario.classes)))
     ensure(scenario.metric in scores, f"metric = {scenario.metric!r} is none of {list(scores)}")
 
 
@@ -277,7 +276,7 @@ def its_network_takes_its_inputs(case: BenchmarkCase) -> None:
     shape = tuple(inputs.shape[1:])
     with torch.random.fork_rng(devices=[]):
         sizes = (shape, len(scenario.classes))
-        network = make_network(scenario.network, *sizes, settings, restored=True)
+        network = build_network(scenario.network, *sizes, settings, restored=True)
     with torch.inference_mode():
         logits = network.eval()(inputs)
     made, expected = tuple(logits.shape), (len(inputs), len(scenario.classes))

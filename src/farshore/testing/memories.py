@@ -9,14 +9,13 @@ import torch
 from torch import Tensor
 
 from ..base.state import load_state, save_state
-from ..base.trees import tensors
+from ..base.trees import copied, differences, tensors
 from ..data.batch import Draw
 from ..errors import FarshoreError
 from ..memory import MEMORIES, Fields, Memory
 from ..memory.memory import MIXED, row_bytes
 from ..settings import RunSettings
 from .battery import Battery, ensure, refused
-from .trees import copied, differences
 from .waiting import Waiting
 
 CAPACITY = 10
@@ -87,8 +86,7 @@ def learn(memory: Memory, number: int, seed: int | None = None) -> Iterator[int]
     source, generator = ToySource(number), _generator(number if seed is None else seed)
     memory.open_domain(DOMAINS[number], source)
     for step in range(STEPS):
-        positions = torch.randint(ROWS, (BATCH,), generator=generator)
-        memory.observe(source.fields(positions), generator)
+        memory.observe(source.fields(torch.randint(ROWS, (BATCH,), generator=generator)), generator)
         yield step
     memory.close_domain(DOMAINS[number], source, generator)
     yield STEPS
@@ -259,10 +257,10 @@ def forgetting_is_complete_or_refused(case: MemoryCase) -> None:
         return
     kept = memory.kept()
     ensure(list(kept) == ["d0", "d2"], f"after forgetting d1 it names {list(kept)}")
-    ensure(
-        all(not bool((_row_numbers(rows) // ROWS == 1).any()) for rows in _all_inputs(memory)),
-        "rows of a forgotten domain are still held",
-    )
+    # The images in everything that is held, kept() or not.
+    held = [each for each in tensors(memory.state_dict()) if each.dtype == torch.uint8]
+    gone = not any(bool((_row_numbers(rows) // ROWS == 1).any()) for rows in held)
+    ensure(gone, "rows of a forgotten domain are still held")
     others = {name: fields for name, fields in before.items() if name != "d1"}
     ensure(not differences(others, kept), "forgetting a domain changes the rows of another")
     draw = memory.draw(2, _generator(), domains=2)
@@ -274,11 +272,6 @@ def forgetting_is_complete_or_refused(case: MemoryCase) -> None:
 
 def _count(memory: Memory) -> int:
     return sum(len(fields["labels"]) for fields in memory.kept().values())
-
-
-def _all_inputs(memory: Memory) -> list[Tensor]:
-    """The images in everything that is held, kept() or not."""
-    return [each for each in tensors(memory.state_dict()) if each.dtype == torch.uint8]
 
 
 def _numbers(memory: Memory, seed: int) -> Tensor:

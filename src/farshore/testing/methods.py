@@ -13,7 +13,7 @@ from typing import Any, cast
 import torch
 from torch import Tensor
 
-from ..base.trees import tensors
+from ..base.trees import copied, differences, tensors
 from ..entry import Entry
 from ..errors import FarshoreError
 from ..learner.learner import Learner
@@ -28,7 +28,6 @@ from ..settings import RunSettings
 from ..training.trainer import Trainer
 from . import toys
 from .battery import Battery, ensure, not_for
-from .trees import copied, differences
 from .waiting import Waiting
 
 EDGE_CASES = (
@@ -309,9 +308,7 @@ def exact_forgetting_equals_never_having_seen(case: MethodCase) -> None:
 def _stays_finite(case: MethodCase, edge: str) -> None:
     """Weights, memory and logits are finite numbers."""
     inputs, labels = toys.toy_rows(0, classes=3)
-    settings: dict[str, Any] = {}
-    if edge == "one row per batch":
-        settings = {"batch_size": 1}
+    settings: dict[str, Any] = {"batch_size": 1} if edge == "one row per batch" else {}
     if edge == "total budget":
         settings = {"replay_budget": "total", "batch_size": 4}
     learner = case.learner(classes=[0, 1, 2], settings=settings)

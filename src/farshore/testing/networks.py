@@ -10,11 +10,11 @@ import torch
 from torch import Tensor, nn
 
 from ..base.randomness import seeded
+from ..base.trees import copied, differences
 from ..errors import FarshoreError
 from ..networks import NETWORKS, Network
 from ..networks.build import build_network, plain_network_settings
 from .battery import Battery, ensure, not_for, refused
-from .trees import copied, differences
 
 # Forms of one row that a network is tried with: a table, grey and coloured images.
 SHAPES: tuple[tuple[int, ...], ...] = ((6,), (1, 16, 16), (3, 32, 32))

@@ -111,8 +111,7 @@ class Rehearsal:
         was_training = network.training
         network.eval()
         with torch.inference_mode():
-            parts = inputs.split(EVALUATION_ROWS)
-            features = torch.cat([network.extract(part) for part in parts])
+            features = torch.cat([network.extract(part) for part in inputs.split(EVALUATION_ROWS)])
             outputs = {"features": features, "logits": network.classifier(features)}
         network.train(was_training)
         # Clones are not inference tensors: steps combine them with tensors that need a gradient.

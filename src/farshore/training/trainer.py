@@ -25,7 +25,7 @@ from ..memory import MEMORIES
 from ..memory.memory import Fields, Memory
 from ..methods.method import Method, Terms
 from ..methods.optimization import check_finite, make_optimizer
-from ..networks.build import check_sizes, make_network
+from ..networks.build import build_network, check_sizes
 from ..networks.network import EVALUATION_ROWS, Network
 from ..system import Setup, System, Usage
 from .augmentation import Augmentation
@@ -55,9 +55,8 @@ class Trainer(System):
         self.generators = Generators.from_seed(setup.seed, setup.device)
         with seeded(self.generators.init):
             sizes, of_network = (setup.shape, setup.classes), setup.network_settings
-            network = make_network(setup.network, *sizes, of_network, restored=setup.restored)
-            profile = PROFILES.get(setup.profile)
-            settings = kind.Settings.build(setup.settings, profile, kind.name)
+            network = build_network(setup.network, *sizes, of_network, restored=setup.restored)
+            settings = kind.Settings.build(setup.settings, PROFILES.get(setup.profile), kind.name)
             self.method: Method = kind(settings)
             self.method.task = setup.task
             network = self.method.prepare(network).to(self.device)

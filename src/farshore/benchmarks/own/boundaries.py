@@ -157,8 +157,7 @@ def _embed(inputs: Tensor | np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarr
         return np.zeros((rows, 1), np.float32), np.zeros((rows, 1), np.float32)
 
     def scaled(values: np.ndarray) -> np.ndarray:
-        clipped: np.ndarray = np.clip((values[:, varies] - centre[varies]) / scale[varies], -5, 5)
-        return clipped
+        return np.clip((values[:, varies] - centre[varies]) / scale[varies], -5, 5)
 
     scaled_sample = scaled(sample)
     mean = scaled_sample.mean(axis=0)

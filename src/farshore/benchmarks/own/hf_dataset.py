@@ -61,8 +61,7 @@ class HFDataset(OwnImages, OwnTable):
 
     def _key(self) -> tuple[str, str | None, str, str | None, tuple[FileState, ...]]:
         options = self.options
-        files = file_states(options.path)
-        return options.path, options.subset, options.split, options.image, files
+        return options.path, options.subset, options.split, options.image, file_states(options.path)
 
 
 @lru_cache(maxsize=2)

@@ -20,8 +20,7 @@ from ...tasks.labels import LabelOptions, Labels, TaskChoice, are_numbers, decid
 from ...tasks.task import MetricName
 from ..benchmark import Benchmark, Made, check_left_out
 from ..options import BenchmarkOptions, FittedTo
-from .own_checks import find_shared
-from .own_domains import LAST, construct_domains, in_order, make_sources
+from .own_domains import LAST, construct_domains, find_shared, in_order, make_sources
 from .own_rows import OwnRows
 
 # With --target each: how many sources every target has at least.

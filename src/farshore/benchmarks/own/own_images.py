@@ -85,10 +85,6 @@ class OwnImages(OwnBenchmark):
     def list_all(self) -> tuple[pd.DataFrame, list[ImageSource], list[str], list[str]]:
         """Return the facts, the images, their names in messages, and notes."""
 
-    @abstractmethod
-    def data_digest(self) -> str:
-        """Return a checksum of all images and facts."""
-
     def read_facts(self) -> pd.DataFrame:
         """Return domain and label of every image that is used."""
         return self._listed()[0]
@@ -96,7 +92,9 @@ class OwnImages(OwnBenchmark):
     def read(self) -> ImageRows:
         """List the images; they are decoded once it is known which domain is the first."""
         facts, sources, names, notes = self._listed()
-        notes = [*notes, *class_notes(facts)]
+        numbers = parse_numbers(facts["label"].dropna().to_numpy(dtype=object))
+        if not (np.isfinite(numbers).all() and is_quantity(numbers, len(numbers))):
+            notes = [*notes, *spelling_notes(facts), *absent_notes(facts)]
         size, interpolation = self.options.size, self.options.interpolation
         return ImageRows(
             facts,
@@ -125,14 +123,6 @@ class OwnImages(OwnBenchmark):
         notes = [*notes, *broken_notes(broken, len(names))]
         facts = facts.iloc[kept].reset_index(drop=True)
         return facts, [sources[row] for row in kept], [names[row] for row in kept], notes
-
-
-def class_notes(facts: pd.DataFrame) -> list[str]:
-    """What is odd about the names of classes; nothing about numbers that look like a quantity."""
-    numbers = parse_numbers(facts["label"].dropna().to_numpy(dtype=object))
-    if np.isfinite(numbers).all() and is_quantity(numbers, len(numbers)):
-        return []
-    return [*spelling_notes(facts), *absent_notes(facts)]
 
 
 def spelling_notes(facts: pd.DataFrame) -> list[str]:

@@ -62,9 +62,9 @@ class OwnRows(ABC):
     def learn(self, rows: np.ndarray) -> None:
         """Fit what the preprocessing learns from training rows, if anything."""
 
-    @abstractmethod
     def described(self, rows: np.ndarray) -> Array:
         """Return inputs for finding boundaries."""
+        return self.inputs(rows)
 
     @abstractmethod
     def keys(self) -> np.ndarray:
@@ -204,10 +204,6 @@ class ImageRows(OwnRows):
         # Contiguous rows are a view instead of a copy.
         images = self.images[rows[0] : rows[-1] + 1] if contiguous else self.images[rows]
         return images if isinstance(images, np.memmap) else torch.from_numpy(images)
-
-    def described(self, rows: np.ndarray) -> Array:
-        """Return the images of these rows."""
-        return self.inputs(rows)
 
     def keys(self) -> np.ndarray:
         """Return a hash of the pixels of each image."""

@@ -64,9 +64,7 @@ class TableOptions(OwnOptions, TextForm):
     @field_validator("drop", "categories", "text", mode="before")
     @classmethod
     def _names_with_commas(cls, value: Any) -> Any:
-        if not isinstance(value, str):
-            return value
-        return _names(value)
+        return _names(value) if isinstance(value, str) else value
 
 
 def _names(text: str) -> list[str]:

@@ -18,15 +18,13 @@ def brightness(images: np.ndarray, more: float, draws: Draws) -> np.ndarray:
     value = images.max(axis=1, keepdims=True)
     bright = np.minimum(value + more, 1.0)
     factor = bright / np.where(value > 0, value, 1.0)
-    brightened: np.ndarray = np.where(value > 0, images * factor, bright)
-    return brightened
+    return np.where(value > 0, images * factor, bright)
 
 
 def contrast(images: np.ndarray, factor: float, draws: Draws) -> np.ndarray:
     """Shrink each channel towards its mean."""
     means = images.mean(axis=(2, 3), keepdims=True)
-    shrunk: np.ndarray = (images - means) * factor + means
-    return shrunk
+    return (images - means) * factor + means
 
 
 def saturate(images: np.ndarray, constants: tuple[float, float], draws: Draws) -> np.ndarray:
@@ -37,8 +35,7 @@ def saturate(images: np.ndarray, constants: tuple[float, float], draws: Draws) -
     saturation = chroma / np.where(value > 0, value, 1.0)
     red = np.array([0.0, 1.0, 1.0])[None, :, None, None]
     hue = np.where(chroma > 0, (value - images) / np.where(chroma > 0, chroma, 1.0), red)
-    saturated: np.ndarray = value * (1 - (saturation * factor + shift).clip(0, 1) * hue)
-    return saturated
+    return value * (1 - (saturation * factor + shift).clip(0, 1) * hue)
 
 
 def elastic_transform(

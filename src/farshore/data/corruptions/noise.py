@@ -23,5 +23,4 @@ def impulse_noise(images: np.ndarray, amount: float, draws: Draws) -> np.ndarray
 
 def speckle_noise(images: np.ndarray, deviation: float, draws: Draws) -> np.ndarray:
     """x + x N(0, sd)."""
-    noisy: np.ndarray = images + images * deviation * draws.normal(*images.shape[1:])
-    return noisy
+    return images + images * deviation * draws.normal(*images.shape[1:])

@@ -41,8 +41,7 @@ def interpolate(images: np.ndarray, positions: np.ndarray, axis: int) -> np.ndar
     high = np.minimum(low + 1, images.shape[axis] - 1)
     shape = [-1 if a == axis % images.ndim else 1 for a in range(images.ndim)]
     share = (positions - low).reshape(shape)
-    sampled: np.ndarray = images.take(low, axis) * (1 - share) + images.take(high, axis) * share
-    return sampled
+    return images.take(low, axis) * (1 - share) + images.take(high, axis) * share
 
 
 def zoomed(images: np.ndarray, factor: float) -> np.ndarray:
@@ -78,8 +77,7 @@ def bilinear(
 
     upper = at(row, column) * (1 - right) + at(row, column + 1) * right
     lower = at(row + 1, column) * (1 - right) + at(row + 1, column + 1) * right
-    sampled: np.ndarray = upper * (1 - down) + lower * down
-    return sampled
+    return upper * (1 - down) + lower * down
 
 
 def _inside(positions: np.ndarray, size: int, border: str) -> np.ndarray:
@@ -107,6 +105,5 @@ def line_blur(images: np.ndarray, radius: float, sigma: float, degrees: np.ndarr
     for tap, weight in zip(taps, weights, strict=True):
         down = (row + np.ceil(tap * np.sin(angle) - 0.5).astype(int)).clip(0, height - 1)
         right = (column + np.ceil(tap * np.cos(angle) - 0.5).astype(int)).clip(0, width - 1)
-        moved = images[number, :, down, right]
-        total += weight * np.moveaxis(moved, -1, 1)
+        total += weight * np.moveaxis(images[number, :, down, right], -1, 1)
     return total

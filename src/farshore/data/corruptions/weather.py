@@ -23,8 +23,7 @@ def snow(images: np.ndarray, constants: tuple[float, ...], draws: Draws) -> np.n
     layer = line_blur(layer, radius, sigma, draws.uniform(-135, -45))
     grey = (images * GREY[None, :, None, None]).sum(axis=1, keepdims=True)
     whitened = mix * images + (1 - mix) * np.maximum(images, 1.5 * grey + 0.5)
-    snowy: np.ndarray = whitened + layer + layer[..., ::-1, ::-1]
-    return snowy
+    return whitened + layer + layer[..., ::-1, ::-1]
 
 
 def frost(
@@ -56,8 +55,7 @@ def fog(images: np.ndarray, constants: tuple[float, float], draws: Draws) -> np.
     strength, decay = constants
     top = images.max(axis=(1, 2, 3), keepdims=True)
     foggy = images + strength * plasma(images.shape[-1], decay, draws)[:, None]
-    scaled_back: np.ndarray = foggy * top / (top + strength)
-    return scaled_back
+    return foggy * top / (top + strength)
 
 
 def plasma(size: int, decay: float, draws: Draws) -> np.ndarray:
@@ -87,8 +85,7 @@ def plasma(size: int, decay: float, draws: Draws) -> np.ndarray:
         )
         step, wobble = half, wobble / decay
     maps -= maps.min(axis=(1, 2), keepdims=True)
-    normalised: np.ndarray = maps / maps.max(axis=(1, 2), keepdims=True)
-    return normalised
+    return maps / maps.max(axis=(1, 2), keepdims=True)
 
 
 def spatter(images: np.ndarray, constants: tuple[float, ...], draws: Draws) -> np.ndarray:
@@ -100,11 +97,9 @@ def spatter(images: np.ndarray, constants: tuple[float, ...], draws: Draws) -> n
     if mud:
         mask = gaussian((layer > threshold).astype(float), strength)
         mask = np.where(mask < 0.8, 0.0, mask)[:, None]
-        muddy: np.ndarray = images * (1 - mask) + MUD[None, :, None, None] * mask
-        return muddy
+        return images * (1 - mask) + MUD[None, :, None, None] * mask
     wetness = np.stack([_water(np.floor(drops.clip(0, 1) * 255)) for drops in layer])
-    wet: np.ndarray = images + strength * wetness[:, None] * WATER[None, :, None, None]
-    return wet
+    return images + strength * wetness[:, None] * WATER[None, :, None, None]
 
 
 def _water(layer: np.ndarray) -> np.ndarray:
@@ -120,8 +115,7 @@ def _water(layer: np.ndarray) -> np.ndarray:
     relief = correlate(_equalised(distance), np.array([[-2.0, -1, 0], [-1, 0, 1], [0, 1, 2]]))
     wet = layer * correlate(relief.clip(0, 255), box)
     top = wet.max()
-    normalised: np.ndarray = wet / top if top > 0 else wet
-    return normalised
+    return wet / top if top > 0 else wet
 
 
 def _edges(layer: np.ndarray, low: float = 50.0, high: float = 150.0) -> np.ndarray:
@@ -139,8 +133,7 @@ def _edges(layer: np.ndarray, low: float = 50.0, high: float = 150.0) -> np.ndar
         keep |= (direction == number) & (steep > before) & (steep >= after)
     weak = keep & (steep > low)
     groups, _ = ndimage.label(weak, structure=np.ones((3, 3)))
-    edges: np.ndarray = weak & np.isin(groups, np.unique(groups[weak & (steep > high)]))
-    return edges
+    return weak & np.isin(groups, np.unique(groups[weak & (steep > high)]))
 
 
 def _equalised(values: np.ndarray) -> np.ndarray:
@@ -148,5 +141,4 @@ def _equalised(values: np.ndarray) -> np.ndarray:
     _, inverse, counts = np.unique(values, return_inverse=True, return_counts=True)
     below = counts.cumsum() - counts[0]
     levels = np.round(255 * below / max(1, values.size - counts[0]))
-    equalised: np.ndarray = levels[inverse].reshape(values.shape)
-    return equalised
+    return levels[inverse].reshape(values.shape)

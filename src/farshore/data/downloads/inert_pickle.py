@@ -18,6 +18,7 @@ import math
 import mmap
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from pickletools import genops
 from typing import Any
@@ -45,32 +46,29 @@ class Refused(ValueError):
     """The file asks for something that no table needs."""
 
 
+@dataclass(slots=True, eq=False)
 class Record:
     """An object of pandas that the file asks to create: only its name, arguments and state."""
 
-    __slots__ = ("args", "name", "state")
-
-    def __init__(self, name: str, args: tuple[Any, ...]) -> None:
-        self.name, self.args = name, args
-        self.state: Any = None
+    name: str
+    args: tuple[Any, ...]
+    state: Any = None
 
 
+@dataclass(slots=True, eq=False)
 class MentionedName:
     """A name that the file mentions: a class of pandas, or one of numpy's constructors."""
 
-    __slots__ = ("name", "pandas")
-
-    def __init__(self, name: str, *, pandas: bool) -> None:
-        self.name, self.pandas = name, pandas
+    name: str
+    pandas: bool
 
 
+@dataclass(slots=True, eq=False)
 class ElementType:
     """The element type of an array, as the file describes it; `is_object` for references."""
 
-    __slots__ = ("code", "order")
-
-    def __init__(self, code: str) -> None:
-        self.code, self.order = code, "="
+    code: str
+    order: str = "="
 
     @property
     def is_object(self) -> bool:
@@ -86,14 +84,12 @@ class ElementType:
         return np.dtype(("=" if self.order == "|" else self.order) + self.code)
 
 
+@dataclass(slots=True, eq=False)
 class UnfilledArray:
     """An array that the file asks to create; `values` are set once, by its state."""
 
-    __slots__ = ("depth", "values")
-
-    def __init__(self) -> None:
-        self.values: np.ndarray | None = None
-        self.depth = 0
+    values: np.ndarray | None = None
+    depth: int = 0
 
     def fill(self, state: Any) -> None:
         """Set the values from (version, shape, element type, is Fortran-ordered, contents)."""
@@ -237,8 +233,7 @@ class Machine:
 
     def push_tuple(self, count: int) -> None:
         """Replace the topmost objects by a tuple of them."""
-        items = [self.pop() for _ in range(count)]
-        self.stack.append(tuple(reversed(items)))
+        self.stack.append(tuple(reversed([self.pop() for _ in range(count)])))
 
     def global_name(self, module: Any, name: Any) -> None:
         """Push a name; refuse one that no table needs."""
@@ -298,11 +293,10 @@ class Machine:
         self, data: Any, kind: Any, shape: Any, order: Any, axis_order: Any = None
     ) -> UnfilledArray:
         """An array from its bytes, as newer versions of numpy write it."""
-        array = UnfilledArray()
         if not isinstance(kind, ElementType) or kind.is_object or axis_order is not None:
             raise Refused("an array from bytes that are not numbers")
-        array.values = from_bytes(data, kind, check_shape(shape), "F" if order == "F" else "C")
-        return array
+        order = "F" if order == "F" else "C"
+        return UnfilledArray(from_bytes(data, kind, check_shape(shape), order))
 
     def element_type(self, code: Any, align: Any = 0, copy: Any = 1) -> ElementType:
         """An element type by its code, such as `u1`."""

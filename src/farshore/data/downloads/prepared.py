@@ -45,8 +45,7 @@ class Prepared:
     @property
     def about(self) -> Mapping[str, Any]:
         """Facts recorded during the build: origin, classes, what was left out."""
-        about: Mapping[str, Any] = self.manifest.get("about", {})
-        return about
+        return self.manifest.get("about", {})
 
     @property
     def bytes(self) -> int:

@@ -51,8 +51,7 @@ class ImagePreprocessing:
             # A JPEG is decoded at a fraction of its size if that is still twice what is needed.
             image.draft(None, (2 * self.size, 2 * self.size))
             image.load()
-            upright = ImageOps.exif_transpose(image)
-            plain = _opaque(_eight_bits(upright))
+            plain = _opaque(_eight_bits(ImageOps.exif_transpose(image)))
             resized = plain.convert("L" if self.channels == 1 else "RGB").resize(
                 (self.size, self.size), Image.Resampling[self.interpolation.upper()]
             )

@@ -38,8 +38,7 @@ def as_texts(values: pd.Series) -> np.ndarray:
     """
     if isinstance(values.dtype, pd.CategoricalDtype):
         values = values.astype(object)
-    cells = values.astype(object).to_numpy()
-    codes, distinct = pd.factorize(_hashable(cells, values.name))
+    codes, distinct = pd.factorize(_hashable(values.astype(object).to_numpy(), values.name))
     texts = np.empty(len(distinct) + 1, dtype=object)
     texts[:-1] = [_text(cell, values.name) for cell in distinct]
     texts[-1] = None
@@ -90,9 +89,7 @@ def plain_name(text: str) -> str:
     Other rows decide whether a file has the longer form: another one has a fraction, or a time.
     """
     found = _LONGER.fullmatch(text)
-    if found is None:
-        return text
-    return found["date"] or str(int(found["whole"]))
+    return text if found is None else found["date"] or str(int(found["whole"]))
 
 
 def as_known(texts: np.ndarray, known: Collection[str]) -> np.ndarray:

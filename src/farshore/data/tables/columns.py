@@ -271,7 +271,8 @@ def plan_columns(
 
 def column_notes(frame: pd.DataFrame, plan: TablePreprocessing) -> list[str]:
     """Return notes on columns of the first domain that are probably no use as inputs."""
-    constant = [column for column in plan.columns if _is_constant(frame[column])]
+    cells = {column: _cells(frame[column]) for column in plan.columns if len(frame) > 1}
+    constant = [column for column, values in cells.items() if len(pd.unique(values)) == 1]
     identifiers = [
         column
         for column in plan.columns
@@ -303,10 +304,6 @@ def _cells(values: pd.Series) -> np.ndarray:
     """Return cells that can be compared: numbers where the column has only numbers, or texts."""
     plain = pd.api.types.is_numeric_dtype(values) and not pd.api.types.is_bool_dtype(values)
     return as_numbers(values) if plain else as_texts(values)
-
-
-def _is_constant(values: pd.Series) -> bool:
-    return len(values) > 1 and len(pd.unique(_cells(values))) == 1
 
 
 def _is_identifier(frame: pd.DataFrame, column: str) -> bool:

@@ -201,16 +201,6 @@ def as_weights(values: Any, rows: int, *, where: str = "the weights") -> Tensor 
     return torch.from_numpy(array.astype(np.float32))
 
 
-def check_no_quantity(labels: Sequence[Label], *, where: str = "the labels") -> None:
-    """Refuse many different fractions: they are a quantity, and Farshore classifies."""
-    floats = {label for label in labels if isinstance(label, float)}
-    if len(floats) > MOST_FRACTIONS and not all(label.is_integer() for label in floats):
-        raise FarshoreError(
-            f"{where} have {len(floats)} different numbers, which looks like a quantity: farshore "
-            "only classifies; divide them into classes first, for example low and high"
-        )
-
-
 def find_classes(labels: Sequence[Label]) -> list[Label]:
     """Return the distinct labels, sorted."""
     try:

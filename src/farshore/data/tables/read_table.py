@@ -135,7 +135,12 @@ def read_chunks(
     except ImportError:
         raise needs("parquet", f"{path} needs pyarrow", otherwise="save it as .csv") from None
     except UnicodeError:
-        raise _wrong_encoding(path, form) from None
+        given = f"--encoding {form.encoding}: name another encoding"
+        usual = (
+            "UTF-8: say how it is written, for example --encoding cp1252 or --encoding latin-1, or "
+            "save it again (in a spreadsheet: CSV UTF-8)"
+        )
+        raise FarshoreError(f"{path} is not in {given if form.encoding else usual}") from None
     except (OSError, EOFError, zlib.error, ValueError, pd.errors.ParserError, csv.Error) as error:
         reason = str(error).strip().splitlines() or [type(error).__name__]
         if "field larger than field limit" in reason[0]:
@@ -220,8 +225,7 @@ def _read_plain(
     import pyarrow
     from pyarrow import csv as plain
 
-    shown = _parse(path, head, head.count(b"\n"), names, separator, texts, None)
-    numbers = _numeric(shown)
+    numbers = _numeric(_parse(path, head, head.count(b"\n"), names, separator, texts, None))
     text = pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
     kinds = {name: pyarrow.float64() if name in numbers else text for name in names}
 
@@ -409,7 +413,7 @@ def _parse(
     spaced = data[:1] == b" " or np.isin(before, [ord(mark) for mark in f"{separator}\r\n"]).any()
 
     def read(columns: Collection[str], **options: Any) -> pd.DataFrame:
-        frame: pd.DataFrame = pd.read_csv(
+        return pd.read_csv(
             io.BytesIO(data),
             sep=separator,
             header=None,
@@ -421,7 +425,6 @@ def _parse(
             low_memory=False,
             **options,
         )
-        return frame
 
     # With a decimal comma every cell is read by itself: pandas knows no column of such numbers
     # as soon as one cell of it, perhaps of the target, is text.
@@ -482,15 +485,6 @@ def _find_encoding(path: Path, given: str | None) -> str:
         start = file.read(4)
     usual = "utf-16" if start[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     return given if given not in (None, "utf-8") else usual
-
-
-def _wrong_encoding(path: Path, form: TextForm) -> FarshoreError:
-    if form.encoding is not None:
-        return FarshoreError(f"{path} is not in --encoding {form.encoding}: name another encoding")
-    return FarshoreError(
-        f"{path} is not in UTF-8: say how it is written, for example --encoding cp1252 or "
-        "--encoding latin-1, or save it again (in a spreadsheet: CSV UTF-8)"
-    )
 
 
 def _open(path: Path, encoding: str) -> io.TextIOWrapper:

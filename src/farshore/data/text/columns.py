@@ -13,11 +13,10 @@ import pandas as pd
 from ...base.forms import NAMES, FormError, check_form
 from ...errors import FarshoreError
 from ..downloads.hf_models import PREFIX
-from ..feature_files import FeatureCache
+from ..feature_files import FeatureCache, Once
 from ..tables.cells import as_texts
 from .encoder import EncodedTexts, open_encoder
 from .hashed import HashedWords
-from .once import Once
 
 # Texts are recognised by this mean length, if at least this share of the rows has its own.
 LONG, OWN_SHARE, FEWEST_ROWS = 20, 0.5, 10
@@ -35,8 +34,7 @@ def divide_names(declared: Collection[str]) -> tuple[list[str], str | None]:
     encoders = [each for each in declared if each.startswith(PREFIX)]
     if len(encoders) > 1:
         raise FarshoreError(f"--text names two encoders, {' and '.join(encoders[:2])}: name one")
-    columns = [each for each in declared if each not in encoders]
-    return columns, encoders[0] if encoders else None
+    return [each for each in declared if each not in encoders], encoders[0] if encoders else None
 
 
 def is_text(texts: np.ndarray) -> bool:

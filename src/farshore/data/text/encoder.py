@@ -30,9 +30,8 @@ from ..downloads.hf_models import (
     unfit,
 )
 from ..downloads.hub import hub
-from ..feature_files import array_checksum
+from ..feature_files import Once, array_checksum, directly
 from ..progress import followed
-from .once import Once, directly
 
 # Kinds of encoders that are all their own.
 KINDS = (
@@ -79,8 +78,7 @@ class Encoder:
         """Which share of the tokens of a text the tokenizer knows; 1 if it knows every text."""
         tokens = self.tokenizer.encode(text, add_special_tokens=False).tokens
         unknown = getattr(self.tokenizer.model, "unk_token", None)
-        found: int = sum(token != unknown for token in tokens)
-        return found / max(len(tokens), 1)
+        return sum(token != unknown for token in tokens) / max(len(tokens), 1)
 
     @cached_property
     def state(self) -> dict[str, Any]:
@@ -201,8 +199,7 @@ class EncodedTexts:
         scaled = (self._vectors(columns, once) - self.centre.numpy()) / self.spread.numpy()
         present = np.stack([~pd.isna(texts) for texts in columns], axis=1)
         scaled = np.clip(scaled, -LIMIT, LIMIT) * present.repeat(self.encoder.width, axis=1)
-        features: np.ndarray = (scaled / np.sqrt(self.width)).astype(np.float32)
-        return features
+        return (scaled / np.sqrt(self.width)).astype(np.float32)
 
     def known(self, texts: np.ndarray) -> np.ndarray:
         """Which share of the tokens of each text the tokenizer knows."""

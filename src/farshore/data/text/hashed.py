@@ -21,8 +21,7 @@ import torch
 from torch import Tensor
 
 from ...base.forms import FormError, Like, check_form
-from ..feature_files import array_checksum
-from .once import Once, directly
+from ..feature_files import Once, array_checksum, directly
 
 BUCKETS = 1 << 18
 # A bucket that fewer rows of the first source have gets no input.

@@ -25,7 +25,8 @@ def first_layer(
     """GroupNorm(relu(3x3 convolution)), and the statistics [N, 2, C] for the backward pass."""
     from . import first_layer_kernels
 
-    return first_layer_kernels.forward(images, weight.contiguous(), bias, gamma, beta, groups, eps)
+    parameters = (weight.contiguous(), bias, gamma, beta)
+    return first_layer_kernels.forward(images, parameters, groups, eps)
 
 
 @custom_op("farshore::first_layer_backward", mutates_args=())
@@ -42,9 +43,8 @@ def first_layer_backward(
     from . import first_layer_kernels
 
     gradient = gradient.contiguous(memory_format=torch.channels_last)
-    return first_layer_kernels.backward(
-        gradient, images, weight.contiguous(), bias, gamma, facts, groups
-    )
+    kept = (weight.contiguous(), bias, gamma, facts)
+    return first_layer_kernels.backward(gradient, images, kept, groups)
 
 
 @first_layer.register_fake

@@ -8,6 +8,8 @@ and k₀ are constant per image and channel, one pass over dy gives all products
 ones among the neighbours gives db.
 """
 
+from collections.abc import Sequence
+
 import torch
 import triton
 import triton.language as tl
@@ -150,39 +152,28 @@ def _backward(
 
 
 def forward(
-    images: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    gamma: Tensor,
-    beta: Tensor,
-    groups: int,
-    eps: float,
+    images: Tensor, parameters: Sequence[Tensor], groups: int, eps: float
 ) -> tuple[Tensor, Tensor]:
-    """y with the channels last, and facts [N, 2, C]: μ and r of each channel's group."""
+    """y with the channels last, and facts [N, 2, C]: μ and r of each channel's group.
+
+    parameters: weight, bias, γ and β.
+    """
     count, _, height, width = images.shape
-    channels = len(weight)
+    channels = len(parameters[0])
     out = images.new_empty((count, height, width, channels)).permute(0, 3, 1, 2)
-    facts = weight.new_empty((count, 2, channels))
+    facts = parameters[0].new_empty((count, 2, channels))
     form, grid = _form(images, channels, groups)
-    tensors = (_bordered(images), weight, bias, gamma, beta, out, facts)
+    tensors = (_bordered(images), *parameters, out, facts)
     _forward[grid](*tensors, eps, **form, STRIP=128, num_warps=4)
     return out, facts
 
 
-def backward(
-    gradient: Tensor,
-    images: Tensor,
-    weight: Tensor,
-    bias: Tensor,
-    gamma: Tensor,
-    facts: Tensor,
-    groups: int,
-) -> Tensor:
-    """dW (nine rows), db, dγ and dβ [12, C]."""
-    count, channels = len(images), len(weight)
-    sums = facts.new_empty((count, ROWS, channels))
+def backward(gradient: Tensor, images: Tensor, kept: Sequence[Tensor], groups: int) -> Tensor:
+    """dW (nine rows), db, dγ and dβ [12, C]; `kept` are weight, bias, γ and the facts."""
+    count, channels = len(images), len(kept[0])
+    sums = kept[-1].new_empty((count, ROWS, channels))
     form, grid = _form(images, channels, groups)
-    tensors = (gradient, _bordered(images), weight, bias, gamma, facts, sums)
+    tensors = (gradient, _bordered(images), *kept, sums)
     _backward[grid](*tensors, **form, ROWS=ROWS, STRIP=64, num_warps=2)
     return over_images(sums)
 

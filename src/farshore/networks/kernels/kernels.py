@@ -12,6 +12,8 @@ a > 0. db is the sum of dc, which needs only the sums of dy and a and the count 
 a > 0. For the mean over pixels, dy = g/pixels everywhere: its P₁ and P₂ need no pass.
 """
 
+from collections.abc import Sequence
+
 import torch
 import triton
 import triton.language as tl
@@ -203,19 +205,14 @@ def forward(
 
 
 def backward(
-    gradient: Tensor,
-    c: Tensor,
-    bias: Tensor,
-    gamma: Tensor,
-    facts: Tensor,
-    groups: int,
-    pooled: bool,
+    gradient: Tensor, kept: Sequence[Tensor], groups: int, pooled: bool
 ) -> tuple[Tensor, Tensor]:
-    """dc; db, dγ and dβ [3, C]."""
+    """dc; db, dγ and dβ [3, C]; `kept` are c, bias, γ and the facts."""
+    c = kept[0]
     images, channels = c.shape[:2]
-    dc, sums = torch.empty_like(c), facts.new_empty((images, 3, channels))
+    dc, sums = torch.empty_like(c), kept[-1].new_empty((images, 3, channels))
     form, block = _form(c, groups, pooled)
-    _backward[(images, channels // block)](gradient, c, bias, gamma, facts, dc, sums, **form)
+    _backward[(images, channels // block)](gradient, *kept, dc, sums, **form)
     return dc, over_images(sums)
 
 

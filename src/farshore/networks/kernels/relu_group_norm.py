@@ -43,7 +43,7 @@ def relu_group_norm_backward(
     from . import kernels
 
     gradient = gradient.contiguous() if pooled else _channels_last(gradient)
-    return kernels.backward(gradient, _channels_last(c), bias, gamma, facts, groups, pooled)
+    return kernels.backward(gradient, (_channels_last(c), bias, gamma, facts), groups, pooled)
 
 
 def _channels_last(images: Tensor) -> Tensor:

@@ -21,20 +21,13 @@ from ...data.downloads.hf_models import (
 )
 from ...data.downloads.hub import hub
 from ...errors import FarshoreError
-from ..form import IMAGENET_MEAN, IMAGENET_STD, INTERPOLATIONS, InputForm, Interpolation, Settled
+from ..form import IMAGENET_MEAN, IMAGENET_STD, SIZE, InputForm, Settled, library_form
 from ..network import Network
-from .pretrained import (
-    NONE,
-    PRETRAINED,
-    SIZE,
-    file_origin,
-    make_backbone,
-    need_images,
-)
+from .pretrained import NONE, PRETRAINED, file_origin, make_backbone, need_images
 
 PROCESSOR = "preprocessor_config.json"
 # Pillow's numbers of resampling filters, which the configurations contain.
-RESAMPLING: dict[int, Interpolation] = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}
+RESAMPLING = {0: "nearest", 1: "lanczos", 2: "bilinear", 3: "bicubic"}
 # Kinds of models that are all their own. Others take a part from another model, which their
 # configuration names and the library fetches.
 KINDS = """
@@ -139,13 +132,12 @@ def settle(name: str, settings: Mapping[str, Any]) -> Settled:
     vision = plain.get("vision_config", plain)
     processor = json.loads(Path(file).read_text()) if file is not None else {}
     size = _size(processor.get("crop_size")) or _size(processor.get("size"))
-    form = InputForm(
-        size or _size(vision.get("image_size")) or SIZE,
-        RESAMPLING.get(processor.get("resample", 2), "bilinear"),
-        tuple(processor.get("image_mean") or IMAGENET_MEAN),
-        tuple(processor.get("image_std") or IMAGENET_STD),
+    form = library_form(
+        size or _size(vision.get("image_size")),
+        RESAMPLING.get(processor.get("resample", 2)),
+        processor.get("image_mean"),
+        processor.get("image_std"),
     )
-    assert form.interpolation in INTERPOLATIONS
     settled = {"config": plain, "mean": list(form.mean), "std": list(form.std), **settings}
     weights = settings.get("weights", PRETRAINED)
     _check_weights(network, weights)

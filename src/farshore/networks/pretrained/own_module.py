@@ -20,9 +20,9 @@ from torch import nn
 from ...base.inert import is_inert
 from ...data.downloads.public_files import known_checksum
 from ...errors import FarshoreError, unknown
-from ..form import IMAGENET_MEAN, IMAGENET_STD, InputForm, Settled, interpolation_called
+from ..form import InputForm, Settled, library_form
 from ..network import Network
-from .pretrained import SIZE, file_origin, make_backbone, need_images
+from .pretrained import file_origin, make_backbone, need_images
 
 FORM = re.compile(r"(?P<file>.+\.py):(?P<function>[A-Za-z_]\w*)")
 
@@ -42,8 +42,7 @@ def builder(name: str) -> Callable[..., Network]:
             made.classifier = nn.Linear(made.feature_dim, classes)
             return made
         need_images(name, shape)
-        form = _form(made)
-        return make_backbone(made, shape, classes, form, most=sys.maxsize)
+        return make_backbone(made, shape, classes, _form(made), most=sys.maxsize)
 
     # Settings are checked by the factory's own names and types.
     own.__signature__ = _signature(factory)  # type: ignore[attr-defined]
@@ -70,12 +69,8 @@ def _make(name: str, settings: Mapping[str, Any]) -> nn.Module:
 
 def _form(module: nn.Module) -> InputForm:
     """Attributes of the module; ImageNet's statistics where it says nothing."""
-    return InputForm(
-        int(getattr(module, "input_size", SIZE)),
-        interpolation_called(getattr(module, "interpolation", "bilinear")),
-        tuple(getattr(module, "mean", IMAGENET_MEAN)),
-        tuple(getattr(module, "std", IMAGENET_STD)),
-    )
+    keys = ("input_size", "interpolation", "mean", "std")
+    return library_form(*(getattr(module, key, None) for key in keys))
 
 
 def _parts(name: str) -> tuple[Path, str]:
@@ -116,8 +111,7 @@ def load_factory(name: str) -> Callable[..., Any]:
     if not callable(factory):
         functions = [key for key, value in vars(module).items() if inspect.isfunction(value)]
         raise unknown(f"function in {file}", function, functions)
-    made: Callable[..., Any] = factory
-    return made
+    return factory
 
 
 @lru_cache(maxsize=64)

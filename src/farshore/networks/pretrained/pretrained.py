@@ -13,16 +13,26 @@ from torch.overrides import TorchFunctionMode
 from ...data.downloads.public_files import known_checksum
 from ...data.downloads.weights import find_weights, read_weights
 from ...errors import FarshoreError
-from ..form import InputForm, Settled
+from ..form import SIZE, InputForm, Settled
 from ..freezing import freeze
 from ..network import ImageInputs, Network
 
 # Values of the setting `weights` of every backbone.
 PRETRAINED, NONE = "pretrained", "none"
-# The side of images if a network says nothing about it.
-SIZE = 224
 # The largest intermediate result for one image, 512 MiB: attention over 4,096 tokens in 8 heads.
 MOST_VALUES = 1 << 27
+
+
+class LibraryFeatures(nn.Module):
+    """A model of a library without its classifier, with its own pooling."""
+
+    def __init__(self, model: nn.Module) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, images: Tensor) -> Tensor:
+        """Features [n, d]."""
+        return self.model(images).flatten(1)
 
 
 def need_images(network: str, shape: tuple[int, ...]) -> None:

@@ -5,38 +5,25 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from torch import Tensor, nn
+from torch import nn
 
 from ...data.downloads.hf_models import explain_missing, library
 from ...data.downloads.hub import hub
 from ...errors import FarshoreError, unknown
-from ..form import IMAGENET_MEAN, IMAGENET_STD, InputForm, Settled, interpolation_called
+from ..form import Settled, library_form
 from ..network import Network
-from .pretrained import SIZE, library_builder, new_form, saved_form
+from .pretrained import LibraryFeatures, library_builder, new_form, saved_form
 
 PREFIX = "timm:"
-
-
-class TimmFeatures(nn.Module):
-    """A model without its classifier, with its own pooling."""
-
-    def __init__(self, model: nn.Module) -> None:
-        super().__init__()
-        self.model = model
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Features [n, d]."""
-        outputs: Tensor = self.model(images)
-        return outputs.flatten(1)
 
 
 def builder(name: str) -> Callable[..., Network]:
     """The function that builds the network `timm:NAME`."""
 
-    def make_features(size: tuple[int, ...], pretrained: bool) -> TimmFeatures:
+    def make_features(size: tuple[int, ...], pretrained: bool) -> LibraryFeatures:
         try:
             with hub():
-                return TimmFeatures(_create(name, pretrained=pretrained, size=size))
+                return LibraryFeatures(_create(name, pretrained=pretrained, size=size))
         except (OSError, RuntimeError, ValueError) as error:
             if not pretrained:
                 raise
@@ -82,11 +69,7 @@ def settle(name: str, settings: Mapping[str, Any]) -> Settled:
         if name.partition(".")[0] not in known:
             raise unknown("model of timm", name, known)
     facts = published.to_dict() if published is not None else {}
-    form = InputForm(
-        int((facts.get("input_size") or (3, SIZE, SIZE))[1]),
-        interpolation_called(facts.get("interpolation") or "bilinear"),
-        tuple(facts.get("mean") or IMAGENET_MEAN),
-        tuple(facts.get("std") or IMAGENET_STD),
-    )
+    size = (facts.get("input_size") or (3, 0))[1]
+    form = library_form(size, *(facts.get(key) for key in ("interpolation", "mean", "std")))
     source = facts.get("hf_hub_id") or facts.get("url") or name
     return new_form(settings, form, f"timm {timm.__version__}, {source}")

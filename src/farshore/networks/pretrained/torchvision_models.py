@@ -7,32 +7,26 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from ...data.downloads.hf_models import explain_missing, library
 from ...errors import FarshoreError, unknown
-from ..form import IMAGENET_MEAN, IMAGENET_STD, InputForm, Settled, interpolation_called
+from ..form import Settled, library_form
 from ..freezing import uneven_cut
 from ..network import Network
-from .pretrained import SIZE, library_builder, new_form, saved_form
+from .pretrained import LibraryFeatures, library_builder, new_form, saved_form
 
 PREFIX = "torchvision:"
 # Where torchvision's models have their classifier.
 HEADS = ("fc", "classifier", "heads", "head")
 
 
-class TorchvisionFeatures(nn.Module):
+class TorchvisionFeatures(LibraryFeatures):
     """A model without its last linear layer."""
 
     def __init__(self, model: nn.Module, network: str) -> None:
-        super().__init__()
-        self.model = model
+        super().__init__(model)
         remove_classifier(model, network)
-
-    def forward(self, images: Tensor) -> Tensor:
-        """Features [n, d]."""
-        outputs: Tensor = self.model(images)
-        return outputs.flatten(1)
 
     def divided(self) -> tuple[nn.Module, nn.Module] | None:
         """Everything ahead of the last block, and the rest, if the model is a chain of blocks."""
@@ -102,14 +96,8 @@ def settle(name: str, settings: Mapping[str, Any]) -> Settled:
     if (saved := saved_form(name, settings)) is not None:
         return saved
     chosen = _usual_weights(_models(name), name)
-    transforms = chosen.transforms()
-    size = getattr(transforms, "crop_size", [SIZE])
-    form = InputForm(
-        int(size[0] if isinstance(size, list | tuple) else size),
-        interpolation_called(getattr(transforms, "interpolation", "bilinear")),
-        tuple(getattr(transforms, "mean", IMAGENET_MEAN)),
-        tuple(getattr(transforms, "std", IMAGENET_STD)),
-    )
+    transforms, keys = chosen.transforms(), ("crop_size", "interpolation", "mean", "std")
+    form = library_form(*(getattr(transforms, key, None) for key in keys))
     return new_form(settings, form, f"torchvision {chosen}, file {Path(chosen.url).name}")
 
 

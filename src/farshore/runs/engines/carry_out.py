@@ -106,8 +106,7 @@ def carry_out(
         for planned, of_family in in_families(runs):
             position = {name: getattr(planned, name) for name in ("seed", "trial", "held_out")}
             position = {"experiment": plan.name, **position} if plan.name else {}
-            recorded = {**config, "planned": position}
-            yield Work(planned, runs_folder, keep, recorded, of_family)
+            yield Work(planned, runs_folder, keep, {**config, "planned": position}, of_family)
 
     queue = deque(tasks(list(todo.values())))
     elsewhere: deque[Work] = deque()  # claimed by another process
@@ -141,7 +140,10 @@ def carry_out(
             time.sleep(POLL_SECONDS)
         if elsewhere and time.monotonic() - last_check >= POLL_SECONDS:
             last_check = time.monotonic()
-            _requeue(elsewhere, queue)
+            for _ in range(len(elsewhere)):  # runs of others that are finished or abandoned
+                task = elsewhere.popleft()
+                finished = task.folder.finished(features=task.planned.features)
+                (queue if finished or is_stale(task.folder.path) else elsewhere).append(task)
             if report is not None:
                 report(None, None, progress)
     return progress
@@ -198,11 +200,3 @@ def _follow(
             progress.done += 1
     progress.total = len(names) + plan.ahead
     return to_do
-
-
-def _requeue(elsewhere: deque[Work], queue: deque[Work]) -> None:
-    """Return runs of other processes to the queue when they are finished or abandoned."""
-    for _ in range(len(elsewhere)):
-        task = elsewhere.popleft()
-        finished = task.folder.finished(features=task.planned.features)
-        (queue if finished or is_stale(task.folder.path) else elsewhere).append(task)

@@ -7,11 +7,10 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from ...base.files import reason, write_atomic
+from ...base.files import state_errors, write_atomic
 from ...base.randomness import generator
 from ...data.domain import Domain, Rows
 from ...data.scenario import Scenario
-from ...errors import StateError
 from ...learner.learner import Learner
 
 ROWS_PER_DOMAIN = 500
@@ -29,10 +28,8 @@ def feature_saver(path: Path) -> Callable[[Learner, Scenario, Domain], None]:
             name, rows = f"source {number} {domain.name}", domain.split("validation")
             tensors |= _features(learner, rows, name, scenario.seed)
         tensors |= _features(learner, target.split("all"), f"target {target.name}", scenario.seed)
-        try:
+        with state_errors(f"could not write {path}"):
             write_atomic(path, save(tensors))
-        except OSError as error:
-            raise StateError(f"could not write {path}: {reason(error)}") from error
 
     return save_features
 

@@ -11,7 +11,7 @@ from typing import Any
 import yaml
 
 from ...base.files import check_ends
-from ...errors import FarshoreError
+from ...errors import FarshoreError, within
 
 LARGEST_FILE = 1 << 20
 MOST_EVENTS = 20_000
@@ -32,12 +32,11 @@ def read_yaml(path: Path) -> Any:
         raise FarshoreError(why)
     try:
         text = data.decode()
-        _check_events(text)
+        with within(path):
+            _check_events(text)
         return yaml.safe_load(text)
     except (yaml.YAMLError, ValueError, OverflowError) as error:
         raise FarshoreError(f"{path} is not YAML: {' '.join(str(error).split())[:300]}") from None
-    except FarshoreError as error:
-        raise FarshoreError(f"{path}: {error}") from None
 
 
 def write_yaml(contents: Any) -> str:

@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from ...base.names import find_problem
 from ...benchmarks import BENCHMARKS, make_benchmark
-from ...errors import FarshoreError, unknown
+from ...errors import FarshoreError, unknown, within
 from ...networks.build import plain_network_settings
 from ...networks.pretrained.own_module import is_own_module
 from ...settings import RunSettings, divide
@@ -203,15 +203,14 @@ def read_experiment(path: Path, own: Collection[str] | None = ()) -> Experiment:
     if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
         why = f"{path} is not an experiment: it should have keys such as name, about and parts"
         raise FarshoreError(why)
-    try:
-        experiment = Experiment(**data)
+    with within(path):
+        try:
+            experiment = Experiment(**data)
+        except ValidationError as error:
+            raise FarshoreError(explain_keys(error)) from None
         check(experiment)
         if own is not None:
             _check_own(experiment, own)
-    except ValidationError as error:
-        raise FarshoreError(f"{path}: {explain_keys(error)}") from None
-    except FarshoreError as error:
-        raise FarshoreError(f"{path}: {error}") from None
     return experiment
 
 
@@ -257,10 +256,8 @@ def check(experiment: Experiment) -> None:
     for index, part in enumerate(experiment.parts):
         where = f"parts.{index}"
         _check_data(part, where)
-        try:
+        with within(f"{where}.methods"):
             part.systems  # noqa: B018 - an unknown method is refused here
-        except FarshoreError as error:
-            raise FarshoreError(f"{where}.methods: {error}") from None
         if part.best_seed and part.settings_from is None:
             raise FarshoreError(
                 f"{where}.settings_from: best_seed takes the best of the selected runs of an "
@@ -311,17 +308,14 @@ def needs(experiment: Experiment) -> list[str]:
 
 def _check_settings(part: Part, where: str) -> None:
     """Refuse settings that a method does not have, or values that it refuses, ahead of all runs."""
+    known: dict[str, Any] = {}
     for method in part.systems:
         entry = catalog.find(method)
-        try:
+        with within(f"{where}.settings: {method}"):
             for_method, for_run = divide(part.settings, entry.Settings)
             entry.Settings.plain(for_method)
             RunSettings.plain(for_run)
-        except FarshoreError as error:
-            raise FarshoreError(f"{where}.settings: {method}: {error}") from None
-    known: dict[str, Any] = {}
-    for method in part.systems:
-        known |= catalog.find(method).Settings.defaults()
+        known |= entry.Settings.defaults()
     for name in (*part.vary, *part.at_most):
         if name not in known:
             key = "vary" if name in part.vary else "at_most"
@@ -333,10 +327,8 @@ def _check_settings(part: Part, where: str) -> None:
 
 def _check_data(part: Part, where: str) -> None:
     """Check that benchmarks, options and networks exist."""
-    try:
+    with within(f"{where}.benchmarks"):
         entries = part.data
-    except FarshoreError as error:
-        raise FarshoreError(f"{where}.benchmarks: {error}") from None
     titles = [data.title for data in entries]
     for title in titles:
         if titles.count(title) > 1:
@@ -349,16 +341,12 @@ def _check_data(part: Part, where: str) -> None:
     for name in part.options:
         if name not in known:
             raise FarshoreError(f"{where}.options: {unknown('option', name, known)}")
-    try:
+    with within(f"{where}.options"):
         for data, kind in zip(entries, kinds, strict=True):
             kind.Options.build(part.options_of(data), data.benchmark)
-    except FarshoreError as error:
-        raise FarshoreError(f"{where}.options: {error}") from None
-    try:
+    with within(f"{where}.network"):
         for kind in kinds:
             plain_network_settings(part.network or kind.usual_network(), part.network_settings)
-    except FarshoreError as error:
-        raise FarshoreError(f"{where}.network: {error}") from None
 
 
 def _check_optuna(experiment: Experiment, part: Part, where: str) -> None:

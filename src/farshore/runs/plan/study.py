@@ -84,8 +84,7 @@ class Study:
         known = distributions(method, benchmark)
         searched = {name: search for name, search in known.items() if name not in self.fixed}
         if trial < RANDOM_TRIALS or not searched:
-            fixed = self.fixed
-            return trial_settings(method, benchmark, self.search_seed, self.seed, trial, fixed)
+            return trial_settings(method, benchmark, self.search_seed, self.seed, trial, self.fixed)
         condition = (benchmark.name, method, self.run.target or "", ",".join(self.run.order or ()))
         seed = derive(self.search_seed, "optuna", *condition, self.seed, trial)
         return propose(searched, self._past, seed=seed)

@@ -44,8 +44,7 @@ def trial_settings(
 
 def distributions(method: str, benchmark: Benchmark) -> dict[str, Distribution]:
     """The searched settings of this method on this benchmark, with their distributions."""
-    profile = PROFILES.get(benchmark.profile)
-    return catalog.find(method).Settings.distributions(profile, method)
+    return catalog.find(method).Settings.distributions(PROFILES.get(benchmark.profile), method)
 
 
 def defaults(method: str, benchmark: Benchmark) -> dict[str, Any]:

@@ -22,7 +22,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ...base.files import read_file, reason, refuse_links, remove_folder, write_atomic, write_inside
+from ...base.files import (
+    read_file,
+    refuse_links,
+    remove_folder,
+    state_errors,
+    write_atomic,
+    write_inside,
+)
 from ...errors import FarshoreError, StateError
 from ..plan.bounded_yaml import write_yaml
 from ..plan.experiment import Book, Experiment, check_dependencies, needs, read_experiment
@@ -67,19 +74,15 @@ class RunFolder:
     def write(self, result: Result) -> None:
         """Write the checksum, then the result: a run is finished once both are on disk."""
         data = result.text().encode()
-        try:
+        with state_errors(f"could not write {self.result}"):
             write_atomic(self.checksum, hashlib.sha256(data).hexdigest().encode())
             write_atomic(self.result, data)
-        except OSError as error:
-            raise StateError(f"could not write {self.result}: {reason(error)}") from error
 
     def write_config(self, config: dict[str, Any]) -> None:
         """Write the description of the run, unless there is one that can be read."""
-        try:
+        with state_errors(f"could not write {self.config}"):
             if self.read_config() is None:
                 write_atomic(self.config, json.dumps(config, indent=1).encode())
-        except OSError as error:
-            raise StateError(f"could not write {self.config}: {reason(error)}") from error
 
     def read_config(self) -> dict[str, Any] | None:
         """The description that `write_config` wrote; None if it cannot be read."""
@@ -92,10 +95,8 @@ class RunFolder:
     def discard_result(self) -> None:
         """Delete a damaged result, so that the run is repeated."""
         refuse_links(self.path)
-        try:
+        with state_errors(f"could not delete {self.result}"):
             self.result.unlink(missing_ok=True)
-        except OSError as error:
-            raise StateError(f"could not delete {self.result}: {reason(error)}") from error
 
     def start_over(self) -> None:
         """Delete the result, the states that the run could resume from, and the model."""

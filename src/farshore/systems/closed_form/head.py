@@ -65,8 +65,7 @@ def solve(matrix: Tensor, right: Tensor, *, least: float) -> Tensor:
     if not int(failed):
         return torch.cholesky_solve(right, factor)
     values, vectors = torch.linalg.eigh(0.5 * (matrix + matrix.T))
-    solution: Tensor = vectors @ ((vectors.T @ right) / values.clamp(min=least)[:, None])
-    return solution
+    return vectors @ ((vectors.T @ right) / values.clamp(min=least)[:, None])
 
 
 def score(head: Head, domain: Sums) -> ScoreSums:
@@ -104,8 +103,7 @@ def temperature(scores: list[ScoreSums], inflation: float = 1.0) -> float:
         losses = (of * _cross_entropy(factor * draws, right) for draws, right, of in drawn)
         return sum(float(each.sum()) for each in losses)
 
-    many = len(scores[0].counts) > MANY_CLASSES
-    narrowings = MANY_CLASSES_NARROWINGS if many else NARROWINGS
+    narrowings = MANY_CLASSES_NARROWINGS if len(scores[0].counts) > MANY_CLASSES else NARROWINGS
     low, high = map(math.log, TEMPERATURES)
     return math.exp(_minimum(cross_entropy, low, high, narrowings))
 

@@ -77,9 +77,7 @@ class Sums:
 
 
 def _plus(first: Tensor | None, second: Tensor | None, sign: int) -> Tensor | None:
-    if first is None or second is None:
-        return None
-    return torch.add(first, second, alpha=sign)
+    return None if first is None or second is None else torch.add(first, second, alpha=sign)
 
 
 class Adder:

@@ -23,9 +23,8 @@ from ...base.trees import same, widened
 from ...data.domain import Domain, Rows, row_form
 from ...data.seal import training
 from ...errors import FarshoreError
-from ...memory.memory import Fields
 from ...methods.finetune import Finetune
-from ...networks.build import check_sizes, is_pretrained, make_network, plain_network_settings
+from ...networks.build import build_network, check_sizes, is_pretrained, plain_network_settings
 from ...networks.network import ImageInputs, Network
 from ...observer import Observer
 from ...settings import MethodSettings
@@ -83,7 +82,7 @@ class ClosedFormSystem(System):
             return FlatInputs(prepare, side), features
         with seeded(generator(setup.seed, "init")):  # the initial weights of every other method
             sizes, settings = (setup.shape, setup.classes), setup.network_settings
-            made = make_network(network, *sizes, settings, restored=setup.restored)
+            made = build_network(network, *sizes, settings, restored=setup.restored)
         return NetworkFeatures(made), made.feature_dim
 
     def _make_predictor(self, features: int, stored: int | None = None) -> Predictor:
@@ -137,8 +136,7 @@ class ClosedFormSystem(System):
             self.sums[domain.name] = sums
             self.order.append(domain.name)
             _, dtype = row_form(domain)
-            labels = rows.labels[rows.index]
-            tally = setup.task.tally(labels)
+            tally = setup.task.tally(rows.labels[rows.index])
             self.origins[domain.name] = origin(self.model, setup.shape, dtype, tally)
             self._fit()
         self.seconds = {"steps": ended - began, "closing": time.perf_counter() - ended}
@@ -183,8 +181,7 @@ class ClosedFormSystem(System):
             for number, positions in enumerate(parts):
                 inputs, labels = rows.take(positions)
                 features = model.extract(inputs.to(self.device))
-                targets = setup.task.targets(labels)
-                adder.add(features, targets, weight, rows.weights_at(positions))
+                adder.add(features, setup.task.targets(labels), weight, rows.weights_at(positions))
                 observer.step(name, number, {})
         sums = adder.packed()
         if not all(bool(torch.isfinite(each).all()) for each in sums.values()):
@@ -244,8 +241,7 @@ class ClosedFormSystem(System):
     def features(self, inputs: Tensor) -> Tensor:
         """The frozen features, ahead of the random projection."""
         with self._computing():
-            parts = inputs.split(BATCH_ROWS)
-            return torch.cat([self.base(part.to(self.device)) for part in parts])
+            return torch.cat([self.base(part.to(self.device)) for part in inputs.split(BATCH_ROWS)])
 
     def predictor(self) -> nn.Module:
         """From inputs to logits."""
@@ -295,10 +291,6 @@ class ClosedFormSystem(System):
                 self.origins[name] = other.origins[name]
             self.order += other.order
         self._fit()
-
-    def kept_rows(self) -> dict[str, Fields]:
-        """No rows are kept."""
-        return {}
 
     def usage(self) -> Usage:
         """Effective settings; the bytes of all sums, the projection and the head."""

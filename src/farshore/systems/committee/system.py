@@ -1,10 +1,8 @@
 """CommitteeSystem: several systems behind the interface of one."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 import torch
@@ -18,6 +16,7 @@ from ...errors import FarshoreError
 from ...memory.memory import Fields
 from ...methods import fit_numbers
 from ...system import SYSTEMS, Setup, System, Usage
+from ...training.checkpoints import Checkpoints
 from ...training.profiles import PROFILES
 from .entry import Auto, AutoSettings, BestSettings
 from .members import Member, member_setups, read_members
@@ -32,9 +31,6 @@ from .mixing import (
     possible_weights,
     row_weights,
 )
-
-if TYPE_CHECKING:
-    from ...training.checkpoints import Checkpoints
 
 STATE = dict.fromkeys(("domains", "members", "unseen"))
 # States of committees without distances do not have them.
@@ -181,7 +177,7 @@ class CommitteeSystem(System):
             if member is not self.trained:
                 member.share(self.trained.kept_rows())
 
-    def grown(self, setup: Setup) -> CommitteeSystem:
+    def grown(self, setup: Setup) -> "CommitteeSystem":
         """Every member with the additional classes."""
         _check_members(self.named, "grows", "additional classes")
         committee = CommitteeSystem(setup)

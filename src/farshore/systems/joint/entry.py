@@ -5,15 +5,14 @@ Their inner settings are fixed: they are scikit-learn's defaults, except where a
 
 from abc import abstractmethod
 from functools import partial
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
-from torch import Tensor
 
 from ...entry import Entry
 from ...settings import MethodSettings
-from ...tasks.task import Task
 from ..closed_form.majority import UnusedSettings
+from ..fitted import Examples, FittedModel
 from ..trees import ensemble
 from ..trees.boosted import fit_sklearn
 from ..trees.entry import TreesSettings
@@ -24,19 +23,6 @@ ROWS_PER_TREE = 20_000
 # Columns tried at a split, and rows in a leaf: with 1 and all columns, a forest of numbers takes
 # minutes and gigabytes.
 OF_NUMBERS = {"max_features": 1 / 3, "min_samples_leaf": 5}
-
-
-class Fitted(Protocol):
-    """A fitted model as a module of arrays: a `LinearModel` or a `TreeEnsemble`."""
-
-    def scores(self, inputs: Tensor) -> Tensor:
-        """What it sums up [n, outputs] for rows [n, d]; the same bits for any number of rows."""
-
-    def logits(self, scores: Tensor) -> Tensor:
-        """Logits [n, classes] from the scores."""
-
-    def parts(self) -> dict[str, Any]:
-        """Its arrays, for a saved state."""
 
 
 class Pooled(Entry):
@@ -55,18 +41,16 @@ class Pooled(Entry):
 
     @staticmethod
     @abstractmethod
-    def fit(
-        inputs: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, task: Task, seed: int
-    ) -> Fitted:
+    def fit(examples: Examples) -> FittedModel:
         """The model of these rows, which have at least two different labels."""
 
     @staticmethod
-    def constant(label: np.ndarray, width: int, classes: int) -> Fitted:
+    def constant(label: np.ndarray, width: int, classes: int) -> FittedModel:
         """The model of rows of one class only, or with the same numbers."""
         return ensemble.constant(label, classes)
 
     @staticmethod
-    def restore(parts: Any, width: int, classes: int) -> Fitted:
+    def restore(parts: Any, width: int, classes: int) -> FittedModel:
         """A saved model; raise a FormError if the arrays do not fit."""
         return ensemble.from_parts(parts, width, classes)
 
@@ -87,26 +71,25 @@ class JointLinear(Pooled):
     reference = "Cox 1958"
 
     @staticmethod
-    def fit(
-        inputs: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, task: Task, seed: int
-    ) -> Fitted:
+    def fit(examples: Examples) -> FittedModel:
         """Fit on scaled columns; the scaling becomes part of the weights."""
         from sklearn.linear_model import LinearRegression, LogisticRegression
 
+        inputs, task = examples.inputs, examples.task
         mean, deviation = inputs.mean(axis=0), inputs.std(axis=0)
         deviation[deviation == 0] = 1.0
         make = task.either(partial(LogisticRegression, max_iter=1000), LinearRegression)
         model: Any = make()
-        model.fit((inputs - mean) / deviation, labels, sample_weight=weights)
+        model.fit((inputs - mean) / deviation, examples.labels, sample_weight=examples.weights)
         return linear.from_sklearn(model, mean, deviation, task)
 
     @staticmethod
-    def constant(label: np.ndarray, width: int, classes: int) -> Fitted:
+    def constant(label: np.ndarray, width: int, classes: int) -> FittedModel:
         """No weights."""
         return linear.constant(label, width, classes)
 
     @staticmethod
-    def restore(parts: Any, width: int, classes: int) -> Fitted:
+    def restore(parts: Any, width: int, classes: int) -> FittedModel:
         """A saved linear model."""
         return linear.from_parts(parts, width, classes)
 
@@ -129,22 +112,15 @@ class JointForest(Pooled):
     reference = "Breiman 2001"
 
     @staticmethod
-    def fit(
-        inputs: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, task: Task, seed: int
-    ) -> Fitted:
+    def fit(examples: Examples) -> FittedModel:
         """Fit and copy the trees."""
         from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-        kind: Any = task.either(
-            RandomForestClassifier, partial(RandomForestRegressor, **OF_NUMBERS)
-        )
-        make = partial(kind, max_samples=min(len(inputs), ROWS_PER_TREE), random_state=seed)
-        if labels.ndim > 1:
-            return ensemble.from_regressors(
-                [make().fit(inputs, each, sample_weight=weights) for each in labels.T]
-            )
-        fitted = make().fit(inputs, labels, sample_weight=weights)
-        return ensemble.from_forest(fitted, task.outputs)
+        of_numbers = partial(RandomForestRegressor, **OF_NUMBERS)
+        kind: Any = examples.task.either(RandomForestClassifier, of_numbers)
+        rows = min(len(examples.inputs), ROWS_PER_TREE)
+        make = partial(kind, max_samples=rows, random_state=examples.seed)
+        return ensemble.from_sklearn(examples.fitted(make), examples.task.outputs)
 
 
 class JointTrees(Pooled):
@@ -163,8 +139,6 @@ class JointTrees(Pooled):
     reference = "Friedman 2001"
 
     @staticmethod
-    def fit(
-        inputs: np.ndarray, labels: np.ndarray, weights: np.ndarray | None, task: Task, seed: int
-    ) -> Fitted:
+    def fit(examples: Examples) -> FittedModel:
         """Fit with the defaults of `trees`."""
-        return fit_sklearn(TreesSettings(), inputs, labels, weights, task=task, seed=seed)
+        return fit_sklearn(TreesSettings(), examples)

@@ -1,50 +1,30 @@
 """LinearModel: a fitted linear classifier as arrays."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...base.forms import FormError, Like, check_form
 from ...tasks.task import Task
-from ..trees.ensemble import ABSENT
+from ..fitted import FittedModel
 
 FIELDS = ("weight", "bias", "columns")
 
 
-class LinearModel(nn.Module):
+class LinearModel(FittedModel):
     """Logits x W + b for the classes `columns`; other classes, without rows, get none."""
 
+    fields = FIELDS
     weight: Tensor
     bias: Tensor
-    columns: Tensor
-
-    def __init__(self, classes: int, parts: Mapping[str, Tensor]) -> None:
-        super().__init__()
-        self.classes = classes
-        for name in FIELDS:
-            self.register_buffer(name, parts[name])
-
-    def forward(self, inputs: Tensor) -> Tensor:
-        """Logits [n, classes] of rows [n, d]."""
-        return self.logits(self.scores(inputs))
 
     def scores(self, inputs: Tensor) -> Tensor:
         """x W + b, [n, outputs]. Sums of products have the same bits for any number of rows."""
         rows = inputs.flatten(1).double()
         outputs = [(rows * column).sum(dim=1) for column in self.weight.unbind(dim=1)]
         return torch.stack(outputs, dim=1) + self.bias
-
-    def logits(self, scores: Tensor) -> Tensor:
-        """Logits [n, classes] from the scores of the classes that have rows."""
-        logits = scores.new_full((scores.shape[0], self.classes), ABSENT)
-        return logits.index_copy(1, self.columns, scores).float()
-
-    def parts(self) -> dict[str, Any]:
-        """The arrays."""
-        return {name: self.get_buffer(name) for name in FIELDS}
 
 
 def from_sklearn(model: Any, mean: np.ndarray, deviation: np.ndarray, task: Task) -> LinearModel:
@@ -72,8 +52,7 @@ def constant(label: np.ndarray | int, width: int, classes: int) -> LinearModel:
     )
     columns = torch.arange(classes) if numbers else torch.tensor([int(label)])
     weight = torch.zeros(width, len(bias), dtype=torch.float64)
-    parts = {"weight": weight, "bias": bias, "columns": columns}
-    return LinearModel(classes, parts)
+    return LinearModel(classes, {"weight": weight, "bias": bias, "columns": columns})
 
 
 def from_parts(state: Any, width: int, classes: int) -> LinearModel:

@@ -1,49 +1,30 @@
 """PooledSystem: a model fitted to all rows at once, behind the interface of all learners."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import torch
-from torch import Tensor, nn
 
 from ...base.forms import NAMES, FormError, check_form
 from ...base.randomness import derive
-from ...data.domain import Domain, Rows
+from ...data.domain import Domain
 from ...errors import FarshoreError, StateError
-from ...memory.memory import Fields
-from ...system import Setup, System, Usage
+from ...system import Setup, Usage
+from ...training.checkpoints import Checkpoints
+from ..fitted import Examples, TableSystem
 from .entry import Pooled
 
-if TYPE_CHECKING:
-    from ...training.checkpoints import Checkpoints
 
-# Rows per batch of a prediction.
-BATCH = 4096
-
-
-class PooledSystem(System):
+class PooledSystem(TableSystem):
     """Fits one model to the training rows of all domains; keeps no rows."""
 
     def __init__(self, setup: Setup) -> None:
-        name = setup.entry.name
-        if len(setup.shape) != 1:
-            raise FarshoreError(
-                f"{name} learns from tables, and rows of shape {list(setup.shape)} are not: use "
-                "another method"
-            )
-        setup.refuse_average()
+        super().__init__(setup, f"{setup.entry.name} learns")
         self.entry = cast(type[Pooled], setup.entry)
         self.settings = self.entry.Settings.build(setup.settings)
-        self.setup = setup
         none = setup.task.blank(1)[0].numpy()
         self.model = self.entry.constant(none, setup.shape[0], setup.classes)
-        self.seconds = {"steps": 0.0, "closing": 0.0}
-        self.rows_per_step = 0
-        self.notes: list[str] = []
-        self._domains: list[str] = []
 
     @classmethod
     def check_state(cls, setup: Setup, state: Mapping[str, Any]) -> None:
@@ -53,11 +34,6 @@ class PooledSystem(System):
             cast(type[Pooled], setup.entry).restore(state["model"], setup.shape[0], setup.classes)
         except FormError as error:
             raise StateError(f"the saved model cannot be used: {error}") from None
-
-    @property
-    def domains(self) -> list[str]:
-        """The names of the domains that the model was fitted to."""
-        return list(self._domains)
 
     def learn(self, domain: Domain, *, steps: int, checkpoints: Checkpoints | None = None) -> None:
         """Fit to this domain alone."""
@@ -88,38 +64,19 @@ class PooledSystem(System):
             self.model = self.entry.constant(only, setup.shape[0], setup.classes)
         else:
             seed = derive(setup.seed, setup.entry.name) % 2**32
-            self.model = self.entry.fit(inputs, labels, weights, setup.task, seed)
+            self.model = self.entry.fit(Examples(inputs, labels, weights, setup.task, seed))
         self._domains = [domain.name for domain in domains]
         self.rows_per_step = len(labels)
         self.seconds["steps"] = time.perf_counter() - began
         return steps * len(domains)
 
-    def logits(self, rows: Rows) -> Tensor:
-        """Logits of these rows."""
-        parts = [self.model.scores(inputs) for inputs, _ in rows.batches(BATCH)]
-        return self.model.logits(torch.cat(parts)).to(self.setup.device)
-
-    def features(self, inputs: Tensor) -> Tensor:
-        """The columns themselves."""
-        return inputs.flatten(1).float()
-
-    def predictor(self) -> nn.Module:
-        """The model as a module."""
-        return cast(nn.Module, self.model)
-
     def forget(self, domain: str) -> None:
         """Nothing is kept for a domain; the model stays as it is."""
         self._domains.remove(domain)
 
-    def kept_rows(self) -> dict[str, Fields]:
-        """No rows are kept."""
-        return {}
-
     def usage(self) -> Usage:
         """What the model takes."""
-        held = [each for each in self.model.parts().values() if isinstance(each, Tensor)]
-        size = sum(each.nbytes for each in held)
-        return Usage(self.settings.model_dump(), method_bytes=size, precision="float64")
+        return Usage(self.settings.model_dump(), method_bytes=self.model.bytes, precision="float64")
 
     def state_dict(self) -> dict[str, Any]:
         """The model."""

@@ -1,5 +1,6 @@
 """Fitting boosted trees with scikit-learn or LightGBM; both give the same kind of ensemble."""
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -7,8 +8,8 @@ import numpy as np
 import torch
 
 from ...errors import needs
-from ...tasks.task import Task
-from .ensemble import TreeEnsemble, from_regressors, from_sklearn, from_trees
+from ..fitted import Examples
+from .ensemble import TreeEnsemble, from_sklearn, from_trees
 from .entry import TreesSettings
 
 # The bins of scikit-learn, and the rows up to which it bins all of them.
@@ -17,38 +18,26 @@ BINS, MOST_BINNED = 255, 200_000
 _Bins = tuple[np.ndarray, np.ndarray]
 
 
-def fit_sklearn(
-    settings: TreesSettings,
-    inputs: np.ndarray,
-    labels: np.ndarray,
-    weights: np.ndarray | None,
-    *,
-    task: Task,
-    seed: int,
-) -> TreeEnsemble:
+def fit_sklearn(settings: TreesSettings, examples: Examples) -> TreeEnsemble:
     """Fit scikit-learn's HistGradientBoosting."""
     from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
     make = partial(
-        task.either(HistGradientBoostingClassifier, HistGradientBoostingRegressor),
-        **task.boosting("sklearn"),
+        examples.task.either(HistGradientBoostingClassifier, HistGradientBoostingRegressor),
+        **examples.task.boosting("sklearn"),
         learning_rate=settings.learning_rate,
         max_iter=settings.iterations,
         max_leaf_nodes=settings.leaves,
         min_samples_leaf=settings.rows_per_leaf,
         l2_regularization=settings.weight_decay,
         early_stopping=False,
-        random_state=seed,
+        random_state=examples.seed,
     )
     bins: dict[int, _Bins] = {}
-    if weights is not None and len(inputs) <= MOST_BINNED:
-        inputs, bins = _binned(inputs, weights)
-    if labels.ndim > 1:
-        fitted = [make().fit(inputs, each, sample_weight=weights) for each in labels.T]
-        ensemble = from_regressors(fitted)
-    else:
-        fitted = [make().fit(inputs, labels, sample_weight=weights)]
-        ensemble = from_sklearn(fitted[0], task.outputs)
+    if examples.weights is not None and len(examples.inputs) <= MOST_BINNED:
+        inputs, bins = _binned(examples.inputs, examples.weights)
+        examples = replace(examples, inputs=inputs)
+    ensemble = from_sklearn(examples.fitted(make), examples.task.outputs)
     leaf = ensemble.left == torch.arange(len(ensemble.left))
     for column, (numbers, thresholds) in bins.items():
         nodes = (ensemble.feature == column) & ~leaf
@@ -84,15 +73,7 @@ def _binned(inputs: np.ndarray, weights: np.ndarray) -> tuple[np.ndarray, dict[i
     return inputs, bins
 
 
-def fit_lightgbm(
-    settings: TreesSettings,
-    inputs: np.ndarray,
-    labels: np.ndarray,
-    weights: np.ndarray | None,
-    *,
-    task: Task,
-    seed: int,
-) -> TreeEnsemble:
+def fit_lightgbm(settings: TreesSettings, examples: Examples) -> TreeEnsemble:
     """Fit LightGBM with the same settings, in the way that repeats itself exactly."""
     try:
         import lightgbm
@@ -104,7 +85,7 @@ def fit_lightgbm(
         "num_leaves": settings.leaves,
         "min_data_in_leaf": settings.rows_per_leaf,
         "lambda_l2": settings.weight_decay,
-        "seed": seed % 2**31,
+        "seed": examples.seed % 2**31,
         "deterministic": True,
         "force_row_wise": True,
         "num_threads": torch.get_num_threads(),
@@ -112,12 +93,14 @@ def fit_lightgbm(
     }
 
     def trees_of(numbers: np.ndarray, objective: dict[str, Any]) -> tuple[list[Any], int]:
-        rows = lightgbm.Dataset(inputs, numbers, weight=weights, params={"verbosity": -1})
+        weights, quiet = examples.weights, {"verbosity": -1}
+        rows = lightgbm.Dataset(examples.inputs, numbers, weight=weights, params=quiet)
         chosen = {**parameters, **objective}
         dumped = lightgbm.train(chosen, rows, num_boost_round=settings.iterations).dump_model()
         trees = [_flat(tree["tree_structure"]) for tree in dumped["tree_info"]]
         return trees, int(dumped["num_tree_per_iteration"])
 
+    task, labels = examples.task, examples.labels
     # Its first trees already contain the scores that boosting starts from.
     if labels.ndim > 1:
         found = [trees_of(each, task.boosting("lightgbm"))[0] for each in labels.T]

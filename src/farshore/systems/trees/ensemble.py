@@ -5,17 +5,19 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...base.forms import FormError, Like, check_form
+from ..fitted import ABSENT, FittedModel
 
 # Steps taken at once on a CPU, over rows and trees: few enough to stay in the cache.
 STEPS_AT_ONCE = 8192
-# The logit of a class that no training row has.
-ABSENT = -30.0
+FIELDS = (
+    *("feature", "threshold", "left", "right", "value", "root", "output", "baseline", "columns"),
+)
 
 
-class TreeEnsemble(nn.Module):
+class TreeEnsemble(FittedModel):
     """Logits of boosted trees, or of a forest.
 
     Nodes of all trees are concatenated. `left` and `right` are the next nodes of each node; a leaf
@@ -24,6 +26,7 @@ class TreeEnsemble(nn.Module):
     share of each class, and all trees add to all columns.
     """
 
+    fields = FIELDS
     feature: Tensor
     threshold: Tensor
     left: Tensor
@@ -32,14 +35,10 @@ class TreeEnsemble(nn.Module):
     root: Tensor
     output: Tensor
     baseline: Tensor
-    columns: Tensor
 
     def __init__(self, classes: int, parts: Mapping[str, Tensor], depth: int) -> None:
-        super().__init__()
-        self.classes = classes
+        super().__init__(classes, parts)
         self.depth = depth
-        for name in FIELDS:
-            self.register_buffer(name, parts[name])
         assign = torch.nn.functional.one_hot(parts["output"], len(parts["baseline"]))
         self.register_buffer("assign", assign.double(), persistent=False)
 
@@ -93,40 +92,31 @@ class TreeEnsemble(nn.Module):
             scores = (scores / trees).clamp(min=1 / (2 * trees)).log()
         if scores.shape[1] < len(self.columns):  # two classes: the score of the second one
             scores = torch.cat([torch.zeros_like(scores), scores], dim=1)
-        logits = scores.new_full((scores.shape[0], self.classes), ABSENT)
-        return logits.index_copy(1, self.columns, scores).float()
+        return super().logits(scores)
 
     def parts(self) -> dict[str, Any]:
         """The arrays and the depth, for a saved state."""
-        return {**{name: self.get_buffer(name) for name in FIELDS}, "depth": self.depth}
+        return {**super().parts(), "depth": self.depth}
 
 
-FIELDS = (
-    *("feature", "threshold", "left", "right", "value", "root", "output", "baseline", "columns"),
-)
+def from_sklearn(models: Sequence[Any], classes: int) -> TreeEnsemble:
+    """Copy the trees of a fitted classifier of class numbers, or of a regressor per output.
 
-
-def from_sklearn(model: Any, classes: int) -> TreeEnsemble:
-    """Copy the trees of a fitted HistGradientBoostingClassifier whose classes are numbers."""
-    trees = [_boosted(tree.nodes) for of_iteration in model._predictors for tree in of_iteration]
-    return from_trees(trees, np.ravel(model._baseline_prediction), model.classes_, classes)
-
-
-def from_regressors(models: Sequence[Any]) -> TreeEnsemble:
-    """Copy the trees of fitted regressors, boosted ones or forests, of which each gives an output.
-
-    A forest becomes a sum of trees: the values in its leaves are divided by their number.
+    They are boosted or forests. A forest of numbers becomes a sum of trees: the values in its
+    leaves are divided by their number.
     """
-    forest = hasattr(models[0], "estimators_")
-    trees = [
-        [_grown(tree.tree_, len(model.estimators_)) for tree in model.estimators_]
-        if forest
-        else [_boosted(tree.nodes) for (tree,) in model._predictors]
-        for model in models
-    ]
-    starts = [0.0 if forest else float(np.ravel(each._baseline_prediction)[0]) for each in models]
+    of_classes = hasattr(models[0], "classes_")
+    columns = models[0].classes_ if of_classes else np.arange(len(models))
+    if hasattr(models[0], "estimators_"):
+        parts = 0 if of_classes else len(models[0].estimators_)
+        trees = [[_grown(tree.tree_, parts) for tree in model.estimators_] for model in models]
+        starts = np.zeros(len(columns))
+    else:
+        grown = ([tree for turn in model._predictors for tree in turn] for model in models)
+        trees = [[_boosted(tree.nodes) for tree in of_model] for of_model in grown]
+        starts = np.concatenate([np.ravel(model._baseline_prediction) for model in models])
     turns = [tree for of_turn in zip(*trees, strict=True) for tree in of_turn]
-    return from_trees(turns, np.array(starts), np.arange(len(models)), len(models))
+    return from_trees(turns, starts, columns, classes)
 
 
 def _boosted(grown: np.ndarray) -> dict[str, np.ndarray]:
@@ -141,7 +131,7 @@ def _boosted(grown: np.ndarray) -> dict[str, np.ndarray]:
     }
 
 
-def _grown(grown: Any, trees: int = 0) -> dict[str, np.ndarray]:
+def _grown(grown: Any, trees: int) -> dict[str, np.ndarray]:
     """The nodes of a tree of a forest: shares of classes, or one of so many numbers to add up."""
     own, leaf = np.arange(grown.node_count), grown.children_left < 0
     value = grown.value[:, 0, 0] * leaf / trees if trees else grown.value[:, 0] * leaf[:, None]
@@ -152,12 +142,6 @@ def _grown(grown: Any, trees: int = 0) -> dict[str, np.ndarray]:
         "right": np.where(leaf, own, grown.children_right),
         "value": value,
     }
-
-
-def from_forest(model: Any, classes: int) -> TreeEnsemble:
-    """Copy the trees of a fitted RandomForestClassifier whose classes are numbers."""
-    trees = [_grown(each.tree_) for each in model.estimators_]
-    return from_trees(trees, np.zeros(len(model.classes_)), model.classes_, classes)
 
 
 def from_trees(

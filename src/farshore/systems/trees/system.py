@@ -1,33 +1,27 @@
 """TreesSystem: boosted trees behind the interface of all learners."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from ...base.forms import NAMES, FormError, Like, check_form
 from ...base.randomness import derive
-from ...data.domain import Domain, Rows
-from ...errors import FarshoreError, StateError
+from ...data.domain import Domain
+from ...errors import StateError
 from ...memory.memory import Fields, KeptForm
 from ...memory.partitions import PartitionedMemory
-from ...system import Setup, System, Usage
+from ...system import Setup, Usage
+from ...training.checkpoints import Checkpoints
 from ...training.profiles import PROFILES
+from ..fitted import Examples, TableSystem
 from .boosted import fit_lightgbm, fit_sklearn
 from .ensemble import TreeEnsemble, constant, from_parts
 from .entry import TreesSettings
-
-if TYPE_CHECKING:
-    from ...training.checkpoints import Checkpoints
-
-# Rows per batch of a prediction: a batch is copied in double precision.
-BATCH = 4096
 
 
 @dataclass(frozen=True)
@@ -49,30 +43,19 @@ class _Kept:
         return fields
 
 
-class TreesSystem(System):
+class TreesSystem(TableSystem):
     """Keeps a memory like er's, and fits all trees again when a domain is learned."""
 
     def __init__(self, setup: Setup) -> None:
-        if len(setup.shape) != 1:
-            raise FarshoreError(
-                f"trees learn from tables, and rows of shape {list(setup.shape)} are not: use "
-                "another method"
-            )
-        setup.refuse_average()
+        super().__init__(setup, "trees learn")
         settings = setup.entry.Settings.build(setup.settings, PROFILES.get(setup.profile))
         assert isinstance(settings, TreesSettings)
         self.settings = settings
-        self.setup = setup
-        self.width, self.classes = setup.shape[0], setup.classes
         balanced, most = setup.run.class_balanced_memory, setup.run.memory_bytes
         self.memory = PartitionedMemory(setup.capacity, max_bytes=most, class_balanced=balanced)
         self.memory.task = setup.task
         self.generator = torch.Generator().manual_seed(derive(setup.seed, "trees", "memory"))
-        self.model = constant(setup.task.blank(1)[0].numpy(), setup.classes)
-        self.seconds = {"steps": 0.0, "closing": 0.0}
-        self.rows_per_step = 0
-        self.notes: list[str] = []
-        self._domains: list[str] = []
+        self.model: TreeEnsemble = constant(setup.task.blank(1)[0].numpy(), setup.classes)
 
     @classmethod
     def check_state(cls, setup: Setup, state: Mapping[str, Any]) -> None:
@@ -88,11 +71,6 @@ class TreesSystem(System):
             torch.Generator().set_state(state["generator"])
         except (FormError, RuntimeError) as error:
             raise StateError(f"the saved trees cannot be used: {error}") from None
-
-    @property
-    def domains(self) -> list[str]:
-        """The names of the domains learned so far."""
-        return list(self._domains)
 
     def learn(self, domain: Domain, *, steps: int, checkpoints: Checkpoints | None = None) -> None:
         """Fit all trees to the domain's training rows and the memory; `steps` has no meaning."""
@@ -121,7 +99,7 @@ class TreesSystem(System):
         inputs = torch.cat([part.inputs for part in parts]).double().numpy()
         labels = torch.cat([part.labels for part in parts]).numpy()
         if (labels == labels[0]).all():
-            return constant(labels[0], self.classes)
+            return constant(labels[0], self.setup.classes)
         settings = self.settings
         weights = None
         if settings.domains == "equal":
@@ -134,26 +112,13 @@ class TreesSystem(System):
             weights = row_weights if weights is None else weights * row_weights
         fit = fit_lightgbm if settings.library == "lightgbm" else fit_sklearn
         seed = derive(self.setup.seed, "trees", number) % 2**32
-        return fit(settings, inputs, labels, weights, task=self.setup.task, seed=seed)
+        return fit(settings, Examples(inputs, labels, weights, self.setup.task, seed))
 
-    def grown(self, setup: Setup) -> TreesSystem:
+    def grown(self, setup: Setup) -> "TreesSystem":
         """A system with more classes; the trees stay until the next domain is learned."""
         larger = TreesSystem(setup)
         larger.load_state_dict(self.state_dict())
         return larger
-
-    def logits(self, rows: Rows) -> Tensor:
-        """Logits of these rows."""
-        parts = [self.model.scores(inputs) for inputs, _ in rows.batches(BATCH)]
-        return self.model.logits(torch.cat(parts)).to(self.setup.device)
-
-    def features(self, inputs: Tensor) -> Tensor:
-        """The columns themselves: trees have no other features."""
-        return inputs.flatten(1).float()
-
-    def predictor(self) -> nn.Module:
-        """The trees as a module."""
-        return self.model
 
     def forget(self, domain: str) -> None:
         """Delete the kept rows of a domain."""
@@ -173,12 +138,11 @@ class TreesSystem(System):
 
     def usage(self) -> Usage:
         """What memory and trees take."""
-        held = [each for each in self.model.parts().values() if isinstance(each, Tensor)]
         return Usage(
             settings=self.settings.model_dump(),
             memory_items=self.memory.items,
             memory_bytes=self.memory.bytes,
-            method_bytes=sum(each.numel() * each.element_size() for each in held),
+            method_bytes=self.model.bytes,
             precision="float64",
         )
 
@@ -195,5 +159,5 @@ class TreesSystem(System):
         """Restore the state from `state_dict`."""
         self._domains = list(state["domains"])
         self.memory.load_state_dict(state["memory"], torch.device("cpu"))
-        self.model = from_parts(state["trees"], self.width, self.classes)
+        self.model = from_parts(state["trees"], self.setup.shape[0], self.setup.classes)
         self.generator.set_state(state["generator"])

@@ -10,6 +10,7 @@ are recorded in the same way.
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 
 import torch
@@ -22,27 +23,21 @@ from .execution import Way
 EAGER_STEPS = 3
 
 
+@dataclass
 class CapturedSteps:
     """Carries out one step per call; after a few eager steps of a phase, as a recorded CUDA graph.
 
     It returns the same tensors each time, which the next step overwrites: copy them to keep them.
     """
 
-    def __init__(
-        self,
-        step: Callable[[], Terms],
-        phase: Callable[[], Hashable],
-        generators: Sequence[torch.Generator],
-        note: Callable[[str], None],
-    ) -> None:
-        self.step = step
-        self.phase = phase
-        self.generators = generators
-        self.note = note
-        self.key: Hashable = object()
-        self.eager = 0
-        self.graph: torch.cuda.CUDAGraph | None = None
-        self.terms: Terms = {}
+    step: Callable[[], Terms]
+    phase: Callable[[], Hashable]
+    generators: Sequence[torch.Generator]
+    note: Callable[[str], None]
+    key: Hashable = field(default_factory=object)
+    eager: int = 0
+    graph: torch.cuda.CUDAGraph | None = None
+    terms: Terms = field(default_factory=dict)
 
     def __call__(self) -> Terms:
         """Carry out a step: eager, or recorded and replayed, or replayed."""

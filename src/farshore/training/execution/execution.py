@@ -78,7 +78,9 @@ def choose_way(
     uncaptured: why the method's step cannot be recorded; empty if it can.
     uncompiled: why the method's step cannot be compiled; empty if it can.
     """
-    cuda, units = device.type == "cuda", has_matrix_units(device)
+    cuda = device.type == "cuda"
+    # Matrix units for tf32 and bf16.
+    units = cuda and torch.cuda.get_device_capability(device) >= (8, 0)
     requested, notes = run.execution, []
     execution: Execution
     if requested != "auto":
@@ -103,11 +105,6 @@ def choose_way(
     if not cuda:
         return way
     return replace(way, precision="bf16" if way.channels_last else "tf32")
-
-
-def has_matrix_units(device: torch.device) -> bool:
-    """Whether this is a GPU with matrix units for tf32 and bf16: compute capability 8.0 or more."""
-    return device.type == "cuda" and torch.cuda.get_device_capability(device) >= (8, 0)
 
 
 def _by_channels(network: Network, execution: Execution) -> bool:

@@ -37,7 +37,7 @@ class StepChanges:
 NO_CHANGES = StepChanges()
 
 
-def _in_parts(network: Network, changes: StepChanges) -> Callable[[Tensor], Tensor]:
+def _in_parts(network: Network, changes: StepChanges) -> Callable[[Network, Tensor], Tensor]:
     """The features of a step: augmented images, and a few rows at a time."""
     # Drawing the same numbers again reads the generator's state, which a recording cannot.
     draws = any(isinstance(module, nn.Dropout) and module.p > 0 for module in network.modules())
@@ -45,10 +45,9 @@ def _in_parts(network: Network, changes: StepChanges) -> Callable[[Tensor], Tens
     def features(prepared: Tensor) -> Tensor:
         if network.channels_last and prepared.ndim == 4:
             prepared = prepared.contiguous(memory_format=torch.channels_last)
-        out: Tensor = network.features(prepared)
-        return out
+        return network.features(prepared)
 
-    def extract(inputs: Tensor) -> Tensor:
+    def extract(network: Network, inputs: Tensor) -> Tensor:
         prepared = network.inputs(inputs)
         if changes.augment is not None and network.training:
             prepared = changes.augment(prepared)
@@ -61,8 +60,7 @@ def _in_parts(network: Network, changes: StepChanges) -> Callable[[Tensor], Tens
             preserve_rng_state=draws,
             context_fn=lambda: (nullcontext(), _again(network)),
         )
-        parts = [run(features, part) for part in prepared.split(size)]
-        return torch.cat(parts)
+        return torch.cat([run(features, part) for part in prepared.split(size)])
 
     return extract
 
@@ -92,13 +90,14 @@ def extraction(
     note: Callable[[str], None],
     changes: StepChanges = NO_CHANGES,
 ) -> Iterator[None]:
-    """Features by the compiled extractor in the way's precision; all else in float32."""
-    if changes != NO_CHANGES:
-        with _changed(network, way, device, changes):
-            yield
-        return
-    half, compiled = way.precision == "bf16", way.execution == "compiled"
-    run, verified = compiled_features() if compiled else _features, not compiled
+    """Features by the compiled extractor in the way's precision; all else in float32.
+
+    With changes they are not compiled.
+    """
+    changed, half = changes != NO_CHANGES, way.precision == "bf16"
+    compiled = way.execution == "compiled" and not changed
+    usual = _in_parts(network, changes) if changed else _features
+    run, verified = compiled_features() if compiled else usual, not compiled
 
     def extract(inputs: Tensor) -> Tensor:
         nonlocal run, verified
@@ -123,26 +122,7 @@ def extraction(
                     buffer.copy_(before)
                 return run(network, inputs).float()
 
-    network.extractor = extract if half or compiled else None
-    try:
-        yield
-    finally:
-        network.extractor = None
-
-
-@contextmanager
-def _changed(
-    network: Network, way: Way, device: torch.device, changes: StepChanges
-) -> Iterator[None]:
-    """Compute features as in `extraction`, without compiling, with the changes of the step."""
-    run = _in_parts(network, changes)
-
-    def extract(inputs: Tensor) -> Tensor:
-        half = way.precision == "bf16"
-        with torch.autocast(device.type, torch.bfloat16, enabled=half, cache_enabled=False):
-            return run(inputs).float()
-
-    network.extractor = extract
+    network.extractor = extract if half or compiled or changed else None
     try:
         yield
     finally:
