@@ -1,4 +1,4 @@
-"""The tables of docs/performance.md, docs/text.md and docs/arrive.md, from bench/measured.
+"""The tables of pages that show what bench/measured keeps, such as docs/performance.md.
 
     python -m reproduction.pages.performance
 
@@ -15,7 +15,8 @@ from pathlib import Path
 from reproduction import DOCS, ROOT
 from reproduction.formatting import markdown
 
-PAGE, TEXT, ARRIVE = (DOCS / f"{name}.md" for name in ("performance", "text", "arrive"))
+NAMES = ("performance", "text", "arrive", "audit")
+PAGE, TEXT, ARRIVE, AUDIT = PAGES = tuple(DOCS / f"{name}.md" for name in NAMES)
 MEASURED = ROOT / "bench" / "measured"
 BEGIN, END = "<!-- bench/measured/{}.csv -->\n", "<!-- end of the table -->\n"
 TABLE = re.compile(BEGIN.format(r"(\S+)") + "(.*?)" + END, re.DOTALL)
@@ -48,5 +49,5 @@ def text(page: Path | None = None) -> str:
 
 
 if __name__ == "__main__":
-    for page in (PAGE, TEXT, ARRIVE):
+    for page in PAGES:
         page.write_text(text(page))

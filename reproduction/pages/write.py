@@ -33,7 +33,7 @@ def generated() -> Iterator[tuple[Path, str]]:
     yield published.PUBLISHED, published.text()
     for page in PAGES:
         yield page.PAGE, page.text()
-    for page in (performance.TEXT, performance.ARRIVE):
+    for page in performance.PAGES[1:]:
         yield page, performance.text(page)
     yield from reproduction.details()
     yield from figures.drawn()

@@ -62,6 +62,17 @@ def advised(**given: object):  # type: ignore[no-untyped-def]
     return advise(**(usual | given))
 
 
+def test_a_bar_that_no_site_has_told_is_not_named() -> None:
+    """With nothing asked, it is unknown; otherwise it is what is asked."""
+    unknown = {"arrivals": [], "expected": Nothing("no site yet")}
+    advice = advised(**unknown)
+    assert advice.action is Action.LABEL
+    assert advice.options[1].gain == "how accurate the model is here"
+    asked = advised(**unknown, asked=0.8)
+    assert asked.bar == 0.8
+    assert asked.options[1].gain.startswith("whether the accuracy is at least 80.0%")
+
+
 def test_what_is_seen_is_the_confidence_plus_what_it_was_short_of() -> None:
     """Held out: confidence 0.9 and 3 of 5 right, so 0.3 too confident."""
     outputs = {"a": Outputs(np.full(5, 0.9), np.array([1, 1, 1, 0, 0], dtype=bool))}

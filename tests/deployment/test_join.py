@@ -416,7 +416,10 @@ def test_options_against_a_template_are_refused(work: Path, typed: Any) -> None:
     for words, reason in (
         ([*learned, "--template", work / "template", "--method", "slda"], "was created with ridge"),
         ([*learned, "--template", work / "a"], "is not a template: it has learned clinic 0"),
-        ([*learned, "--template", work / "nothing"], "contains no saved learner"),
+        (
+            [*learned, "--template", work / "nothing"],
+            "nothing does not exist",
+        ),
         ([*learned, "--label", "ill", "--template-only"], "--name is not allowed with"),
         (["learn", work / "a", data, "--label", "ill", "--template-only"], "exists: a template is"),
         (["learn", work / "d", data, "--label", "ill", "--name", " "], "--name is empty"),

@@ -28,7 +28,7 @@ def record() -> ModuleType:
 
 
 def test_every_measured_table_stands_on_a_page_once() -> None:
-    pages = (performance.PAGE, performance.TEXT, performance.ARRIVE)
+    pages = performance.PAGES
     shown = [name for page in pages for name, _ in performance.TABLE.findall(page.read_text())]
     assert sorted(shown) == NAMES
 

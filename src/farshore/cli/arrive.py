@@ -26,12 +26,13 @@ def arrive(
     written: TextOptions,
     network: str | None = flag(MODEL_NETWORK),
 ) -> None:
-    """Say what to expect of MODEL at a new site, and what to do there.
+    """Say whether to trust MODEL at a new site, and what to do there.
 
     Without labels: whether DATA is unlike every known site, the accuracy to expect, and an advice:
     deploy, label more rows, calibrate, learn the site, or do not use the model, each with what it
     gains and the command to type. With --labels: an accuracy that the labels show, valid whenever
-    you stop labelling, in the order of the file. Labels in DATA itself are not looked at.
+    you stop labelling, in the order of the file. Labels in DATA itself are not looked at. This is
+    for labels that are classes: of a number, `predict` says what error to expect.
 
     Exit codes: 0 deploy, 10 label more rows, 11 calibrate, 12 learn the site, 13 do not use the
     model; 2 an error.

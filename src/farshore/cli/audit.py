@@ -56,7 +56,7 @@ def audit(
     leaves out. Runs that are already in the folder are not repeated: the same command resumes an
     audit that was stopped, and with more minutes it continues.
 
-    Example: farshore audit heart.csv --domain hospital --label num
+    Example: farshore audit patients.csv --domain hospital --label disease
     """
     from ..auditing.audit import carry_out_audit
     from ..base.files import check_writable

@@ -105,13 +105,19 @@ class ColumnOptions:
 
     def with_label(self, label: str | None) -> Columns:
         """These columns and the one with the class."""
+        from pydantic import ValidationError
+
         from ..deployment.site import Columns
+        from ..settings import explain
 
         lists = {
             name: tuple(split_names(vars(self)[name]) or ())
             for name in ("drop", "categories", "text")
         }
-        return Columns(label=label, **vars(self) | lists)
+        try:
+            return Columns(label=label, **vars(self) | lists)
+        except ValidationError as error:
+            raise FarshoreError(f"--{explain(error)}") from None
 
 
 @dataclass(frozen=True)

@@ -290,12 +290,13 @@ def advise(
 ) -> Advice:
     """The advice.
 
-    asked: the accuracy that is needed; None for that of guessing.
+    asked: the accuracy that is needed; None for that of guessing, which no site may have told yet.
     learned: the gain of accuracy at each earlier site by learning it.
     design: how rows to label would be drawn.
     """
     guesses = [each.guess for each in arrivals if not math.isnan(each.guess)]
-    guess = labelled.guess if labelled is not None else float(np.mean(guesses or [1.0]))
+    unknown = 1.0 if asked is None else 0.0
+    guess = labelled.guess if labelled is not None else float(np.mean(guesses or [unknown]))
     bar = max(guess, asked if asked is not None else 0.0)
     gain = float(np.mean(learned)) if learned else None
     if labelled is not None:
@@ -369,6 +370,8 @@ def _now(expected: Expectation | Nothing, labelled: Labelled | None) -> str:
 
 
 def _gain_of_labels(needed: int | None, bar: float) -> str:
+    if bar >= 1:
+        return "how accurate the model is here"
     what = f"whether the accuracy is at least {percent(bar)}%"
     if needed is None or needed > MOST_LABELS:
         return f"{what}; too close to say how many labels that takes"

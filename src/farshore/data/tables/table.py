@@ -255,10 +255,11 @@ def _shift(values: np.ndarray, fixed: tuple[float, float] | None) -> str | None:
     outside = f"{far} of {len(values)} rows are more than {LIMIT:g} standard deviations away from"
     if abs(median) <= FAR:
         return f"{outside} the first domain's {centre:.4g}: check the units"
+    beyond = f", and {far} of {len(values)} rows are more than {LIMIT:g} away from it"
     return (
         f"its median {np.median(present):.4g} is {abs(median):.1f} standard deviations "
-        f"{'above' if median > 0 else 'below'} the first domain's {centre:.4g}, and {far} of "
-        f"{len(values)} rows are more than {LIMIT:g} away from it: check the units"
+        f"{'above' if median > 0 else 'below'} the first domain's {centre:.4g}"
+        f"{beyond if far else ''}: check the units"
     )
 
 
