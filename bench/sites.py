@@ -1,13 +1,20 @@
 """Tables with many sites, and what a model says about each before it learns it.
 
-    python bench/sites.py CASES [--natural FOLDER] [--only NAMES] [--methods slda,ridge,er]
+    python bench/sites.py CASES [--natural FOLDER] [--only NAMES] [--methods slda,er]
 
 The sites of a table come in several random orders. A model learns them one by one, as `farshore
 learn` does it, and measures each before it learns it. After two arrivals or more, the next site
 is judged like one without labels: a *case*. CASES is a folder for what is measured, which
-bench/next_site.py reads. `--natural` names a folder with crime.csv.gz and reviews.csv.gz; data sets
-that are not at hand are left out, and so are sites with fewer than 50 rows. At most 1,000 rows of a
-site count. Nothing of a case's last site reaches a model: its labels are stored beside.
+bench/next_site.py reads. `--natural` names a folder with crime.csv.gz, parkinsons.csv.gz and
+reviews.csv.gz; data sets that are not at hand are left out, and so are sites with fewer than 50
+rows. At most 1,000 rows of a site count. Nothing of a case's last site reaches a model: its labels
+are stored beside.
+
+Where labels are numbers (`parkinsons numbers`, the total UPDRS by patient, and `crime numbers`,
+violent crimes by state), `ridge` learns with 400 features. The orders are one random circle of the
+sites, entered at evenly spread places, so that every site is the new one about as often as any
+other: crime, all sites from every place; parkinsons, 13 patients from every third place, and all of
+them from two.
 """
 
 from __future__ import annotations
@@ -42,7 +49,10 @@ MADE = 12
 
 @dataclass(frozen=True)
 class Seen:
-    """A site as the model saw it before it learned it."""
+    """A site as the model saw it before it learned it.
+
+    logits, labels: of numbers, both in deviations of the first site.
+    """
 
     name: str
     logits: np.ndarray
@@ -79,7 +89,7 @@ def zones() -> pd.DataFrame:
 
 
 def diabetes130() -> pd.DataFrame:
-    path = data_root() / "diabetes130" / "diabetic_data.csv"
+    path = next((data_root() / "diabetes130").glob("diabetic_data.csv*"))
     frame = pd.read_csv(path, dtype=str, na_values="?", keep_default_na=False)
     frame = frame[frame[SITE].isin(SITES)]
     label = np.where(frame[LABEL] == "NO", "no", "yes")
@@ -95,6 +105,54 @@ def crime(natural: Path) -> pd.DataFrame:
     inputs = frame.iloc[:, 5:-18]
     label = np.where(crimes > crimes.median(), "high", "low")
     return inputs.assign(site=frame["state"], label=label)
+
+
+def numbers(natural: Path, name: str) -> pd.DataFrame:
+    """The rows of a table whose label is a number."""
+    if name == "crime":
+        frame = pd.read_csv(natural / "crime.csv.gz", na_values="?")
+        frame = frame[frame["ViolentCrimesPerPop"].notna()]
+        inputs = frame.iloc[:, 5:-18]
+        return inputs.assign(site=frame["state"], label=frame["ViolentCrimesPerPop"])
+    frame = pd.read_csv(natural / "parkinsons.csv.gz").drop(columns="motor_UPDRS")
+    return frame.rename(columns={"subject#": "site", "total_UPDRS": "label"})
+
+
+def orders_of(name: str, sites: list[str]) -> Iterator[list[str]]:
+    """The orders of a table whose label is a number."""
+    count = len(sites)
+    drawn = np.random.default_rng(derive(0, "sites", name)).permutation(count)
+    steps, most = (1, count) if name == "crime" else (3, 13)
+    for first in range(0, count, steps):
+        yield [sites[place] for place in np.roll(drawn, -first)[:most]]
+    for first in range(0, count, count // 2) if most < count else ():
+        yield [sites[place] for place in np.roll(drawn, -first)]
+
+
+def number_cases(name: str, frame: pd.DataFrame, folder: Path) -> Iterator[Case]:
+    """The cases of all orders."""
+    sites, path = sites_of(frame), folder / "site.csv"
+    columns = Columns(label="label", drop=("site",), task="regression")
+    for order in orders_of(name, list(sites)):
+        model: Model | None = None
+        arrivals: list[Seen] = []
+        for known, place in enumerate(order):
+            sites[place].to_csv(path, index=False)
+            scale = model.learner.preprocessing if model is not None else None
+            site = read_site(path, columns, scale, labelled=True)
+            if model is None:
+                new = NewModel("ridge", settings={"random_features": 400}, metric="mae")
+                model = Model(folder, new.make(site, device="cpu", observer=None), None)
+            else:
+                values = model.knowledge.logits(model.inputs(site))
+                labels = model.learner.known_task.encoded(site.labels or [], domain=place)
+                seen = Seen(place, values, labels.double().numpy(), known)
+                if len(arrivals) >= 3:
+                    data = f"{name} numbers"
+                    yield Case(data, data, "ridge", seen, tuple(arrivals), (), False)
+                arrivals.append(seen)
+            model.learn(site, place, columns, steps=STEPS, validation=0.2)
+            model.sites[place] |= {"arrival": {}, "scores": {}, "before": {}, "after": {}}
 
 
 def reviews(natural: Path) -> pd.DataFrame:
@@ -207,8 +265,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--natural", type=Path)
-    parser.add_argument("--only", default=",".join(ORDERS))
-    parser.add_argument("--methods", default="slda,ridge,er")
+    parser.add_argument("--only", default=",".join([*ORDERS, "numbers"]))
+    parser.add_argument("--methods", default="slda,er")
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)
@@ -221,6 +279,11 @@ def main() -> None:
             with (args.folder / f"{data}-{method}.pickle").open("wb") as file:
                 pickle.dump(found, file)
             print(f"{data}, {method}: {len(found)} cases", flush=True)
+    for name in ("crime", "parkinsons") if args.natural and "numbers" in args.only else ():
+        found = list(number_cases(name, numbers(args.natural, name), args.folder))
+        with (args.folder / f"{name}-numbers.pickle").open("wb") as file:
+            pickle.dump(found, file)
+        print(f"{name} numbers: {len(found)} cases", flush=True)
 
 
 if __name__ == "__main__":

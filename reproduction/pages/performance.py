@@ -15,8 +15,8 @@ from pathlib import Path
 from reproduction import DOCS, ROOT
 from reproduction.formatting import markdown
 
-NAMES = ("performance", "text", "arrive", "audit")
-PAGE, TEXT, ARRIVE, AUDIT = PAGES = tuple(DOCS / f"{name}.md" for name in NAMES)
+NAMES = ("performance", "text", "arrive", "audit", "regression")
+PAGE, *_ = PAGES = tuple(DOCS / f"{name}.md" for name in NAMES)
 MEASURED = ROOT / "bench" / "measured"
 BEGIN, END = "<!-- bench/measured/{}.csv -->\n", "<!-- end of the table -->\n"
 TABLE = re.compile(BEGIN.format(r"(\S+)") + "(.*?)" + END, re.DOTALL)

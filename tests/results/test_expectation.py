@@ -45,7 +45,7 @@ def test_the_posterior_is_that_of_direct_integration() -> None:
 
 
 def test_a_known_centre_is_not_estimated() -> None:
-    found = posterior(np.array([1.0, 1.0, 1.0]), np.full(3, 0.1), 0.0, centred=True, spreads=TABLES)
+    found = posterior(np.array([1.0, 1.0, 1.0]), np.full(3, 0.1), 0.0, TABLES, centred=True)
     assert found.quantile(0.5) == pytest.approx(0, abs=1e-6)
     assert found.below(1.0) < 0.9  # all three were 1 away
 

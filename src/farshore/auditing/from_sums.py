@@ -189,12 +189,15 @@ class SiteSums:
         with torch.no_grad():
             return entry.fit(sums), self.task.seen(sums.added()["counts"])
 
-    def score(self, head: tuple[Head, Tensor], site: str) -> float:
-        """The score of a head at a site."""
+    def outputs(self, head: tuple[Head, Tensor], site: str) -> Tensor:
+        """What a head says about a site."""
         (solved, seen), features = head, self.features[site]
         logits = features @ solved.weight.float() + solved.bias.float()
-        lowest = logits.amin(dim=1, keepdim=True) - UNSEEN
-        return self.task.score(self.metric, torch.where(seen, logits, lowest), self.labels[site])
+        return torch.where(seen, logits, logits.amin(dim=1, keepdim=True) - UNSEEN)
+
+    def score(self, head: tuple[Head, Tensor], site: str) -> float:
+        """The score of a head at a site."""
+        return self.task.score(self.metric, self.outputs(head, site), self.labels[site])
 
 
 def from_sums(

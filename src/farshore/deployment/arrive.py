@@ -109,7 +109,7 @@ def row_scores(logits: np.ndarray, labels: np.ndarray) -> tuple[float, ...]:
     return tuple(quantiles(1 - shares[np.arange(len(labels)), labels]))
 
 
-def _measured(arrivals: Sequence[Arrival]) -> list[Arrival]:
+def measured(arrivals: Sequence[Arrival]) -> list[Arrival]:
     """A model of a single site says little about one of several, if there are enough without it."""
     later = [arrival for arrival in arrivals if arrival.known > 1]
     return later if len(later) >= FEWEST_SITES else list(arrivals)
@@ -121,7 +121,7 @@ def expected_accuracy(
     """The accuracy to expect at a site, or why nothing is known."""
     if alarm:
         return Nothing(f"the site is out of range: {alarm[0]}")
-    sites = _measured(arrivals)
+    sites = measured(arrivals)
     found = expect_here(
         np.array([site.accuracy for site in sites]),
         np.array([float(site.rows) for site in (*sites, here)]),
@@ -145,7 +145,7 @@ def sets_of_rows(
         return Nothing("the site is out of range")
     if calibrated:
         return Nothing("the model was calibrated since its sites were measured")
-    sites = _measured([each for each in arrivals if each.row_scores])
+    sites = measured([each for each in arrivals if each.row_scores])
     found = row_sets([each.row_scores for each in sites], [each.rows for each in sites])
     return found if found is not None else Nothing(too_few(len(sites)))
 

@@ -73,7 +73,7 @@ class Knowledge:
         """How far labels may be from predictions, or why nothing is known."""
         sites = self.measured
         scores = [[each[name] for name in SCORES] for each in sites]
-        found = row_sets(scores, [int(each["rows"]) for each in sites])
+        found = row_sets(scores, [int(each["rows"]) for each in sites], "regression")
         return found if found is not None else Nothing(too_few(len(sites)))
 
     def logits(self, inputs: Tensor) -> np.ndarray:

@@ -14,7 +14,8 @@ ends from n = level / (1 - level) sites on: 9 for 90%.
 With fewer sites, a model is needed: true values θ_i ~ N(μ, τ²), measured with errors v_i,
 y_i ~ N(θ_i, v_i). Nothing is known about μ; residuals of guesses have μ = 0. The spread τ has a
 prior from an atlas of public tables with sites: log τ has Student's distribution that predicts the
-next table from those of the atlas. The interval is that of the posterior of the new site's y.
+next table from those of the atlas: of log odds of accuracies, of logarithms of errors, or of log
+odds of the shares of rows below. The interval is that of the posterior of the new site's y.
 
 A row's set contains every answer whose score is at most t. The scores of true answers at site i are
 at most t in a share F_i(t) of its rows. From 19 sites on, t is the least with Σ F_i(t) / (n + 1) at
@@ -32,11 +33,13 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
+from typing import Literal
 
 import numpy as np
 from scipy import special, stats
 
 from ..tasks.metrics import Metric
+from ..tasks.task import TaskName
 
 LEVEL = 0.9
 # With fewer sites there is no interval.
@@ -78,14 +81,15 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Scale:
-    """A scale without ends: to it, back, the error there of a score over so many rows, and the
-    scores that a new site may have.
+    """A scale without ends: to it, back, the error there of a score over so many rows, the scores
+    that a new site may have, and the task whose tables of the atlas have such scores.
     """
 
     to: Callable[[np.ndarray, np.ndarray], np.ndarray]
     back: Callable[[np.ndarray], np.ndarray]
     error: Callable[[np.ndarray, np.ndarray], np.ndarray]
     candidates: Callable[[np.ndarray], np.ndarray]
+    task: TaskName = "classification"
 
 
 def _logit(share: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -106,6 +110,7 @@ POSITIVE = Scale(
     np.exp,
     lambda score, rows: np.maximum(rows, 1) ** -0.5,
     lambda scores: np.geomspace(max(scores.min(), 1e-9) / 30, scores.max() * 30 + 1e-9, CANDIDATES),
+    "regression",
 )
 
 
@@ -146,14 +151,14 @@ def posterior(
     values: np.ndarray,
     errors: np.ndarray,
     error_here: float,
+    spreads: Sequence[float],
     *,
     centred: bool = False,
-    spreads: Sequence[float] | None = None,
 ) -> Posterior:
     """The next site's y from those of n sites with their standard errors.
 
+    spreads: of the tables of the atlas.
     centred: whether μ is 0 instead of unknown.
-    spreads: of the tables of the atlas; by default all of them.
     """
     total = SPREADS[:, None] ** 2 + np.square(errors)
     precision = (1 / total).sum(axis=1)
@@ -164,7 +169,7 @@ def posterior(
     if not centred:
         log_weights -= 0.5 * np.log(precision)
         variance = variance + 1 / precision
-    logs = np.log(atlas() if spreads is None else spreads)
+    logs = np.log(spreads)
     width = max(logs.std(ddof=1) * math.sqrt(1 + 1 / len(logs)), LEAST_DOUBT)
     # The grid is even in log τ.
     log_weights += stats.t(len(logs) - 1, logs.mean(), width).logpdf(np.log(SPREADS))
@@ -172,10 +177,12 @@ def posterior(
 
 
 @cache
-def atlas(task: str = "classification") -> tuple[float, ...]:
-    """The spreads of public tables with sites; `python bench/atlas.py` writes them."""
+def atlas(task: TaskName, of: Literal["spread", "rows"] = "spread") -> tuple[float, ...]:
+    """The spreads of public tables with sites, of their scores or of shares of their rows;
+    `python bench/atlas.py` writes them.
+    """
     with (files("farshore.results") / "atlas.csv").open() as file:
-        return tuple(float(row["spread"]) for row in csv.DictReader(file) if row["task"] == task)
+        return tuple(float(row[of]) for row in csv.DictReader(file) if row["task"] == task)
 
 
 def fewest_for(level: float) -> int:
@@ -209,7 +216,7 @@ def expect(
         np.array([of_site.mean() for of_site in moved.values()]),
         np.sqrt(chance + within / np.array([len(of_site) for of_site in runs.values()])),
         math.sqrt(float(chance.mean()) + within),
-        spreads=spreads,
+        atlas(scale.task) if spreads is None else spreads,
     )
     if len(runs) < fewest_for(level):
         low, high = _ends(found, scale, level)
@@ -272,8 +279,8 @@ def expect_here(
         residuals(scores),
         scale.error(scores, rows[:-1]),
         float(scale.error(*here)[0]),
+        atlas(scale.task) if spreads is None else spreads,
         centred=True,
-        spreads=spreads,
     )
     low, high = _ends(found, scale, level, float(scale.to(*here)[0]))
     return Expectation(mean, low, high, count, Basis.MODEL, level)
@@ -325,10 +332,12 @@ def quantiles(scores: np.ndarray) -> list[float]:
 def row_sets(
     sites: Sequence[Sequence[float]],
     rows: Sequence[int],
+    task: TaskName = "classification",
     level: float = LEVEL,
     spreads: Sequence[float] | None = None,
 ) -> RowSets | None:
     """The sets from the quantiles of each site's row scores; None with too few sites."""
+    prior = atlas(task, "rows") if spreads is None else spreads
     if len(sites) < FEWEST_SITES:
         return None
     many, count = np.asarray(rows, float), len(sites)
@@ -342,7 +351,7 @@ def row_sets(
         if count >= FEWEST_FOR_ROWS:
             return float(found.sum() / (count + 1))
         errors = SHARE.error(found, many)
-        return posterior(SHARE.to(found, many), errors, 0.0, spreads=spreads).mean_share()
+        return posterior(SHARE.to(found, many), errors, 0.0, prior).mean_share()
 
     top = max(of_site[-1] for of_site in sites)
     most = _least(0.0, top, lambda most: covered(most) >= level, steps=30)
