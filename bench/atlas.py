@@ -14,8 +14,9 @@ which the mean of these shares is 90%. A row's score is 1 - p(true class), or th
 `--natural` names a folder with crime.csv.gz, parkinsons.csv.gz, house.csv.gz and
 appliances.csv.gz; without it, their rows of the file stay as they are. The sites of house are
 postcodes, those of appliances months, those of `diabetes130 days` (the days in hospital) where
-patients came from. The first site of a file scales its columns. Sites with fewer than 50 rows do not count, and at most 1,000 rows of a site.
-`bench/next_site.py` leaves the table under test out of the atlas.
+patients came from. The first site of a file scales its columns. Sites with fewer than 50 rows do
+not count, and at most 1,000 rows of a site. `bench/next_site.py` leaves the table under test out of
+the atlas.
 """
 
 from __future__ import annotations
