@@ -82,6 +82,8 @@ def own_tables(natural: Path, folder: Path) -> Iterator[tuple[str, dict[str, Any
         path = folder / f"{name}.csv"
         pd.concat(sites.sites_of(frame).values()).sort_index().to_csv(path, index=False)
         options = {"path": str(path), "domain": "site", "label": "label"}
+        if name == "diabetes130 days":
+            options["categories"] = ",".join(sites.CATEGORIES)
         task = "classification" if name == "crime" else "regression"
         yield name, options | {"metric": "accuracy" if name == "crime" else "mae", "task": task}
 
