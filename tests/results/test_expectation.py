@@ -146,6 +146,25 @@ def test_quantiles_are_no_smaller_than_they_are() -> None:
 
 
 def test_the_atlas_is_a_table_of_public_data() -> None:
-    assert len(atlas()) >= 3
-    assert all(0.01 <= spread <= 3 for spread in atlas())
+    for task in ("classification", "regression"):
+        for of in ("spread", "rows"):
+            assert len(atlas(task, of)) >= 5
+            assert all(0.01 <= spread <= 3 for spread in atlas(task, of))
     assert SHARE.back(SHARE.to(np.array(0.3), np.array(100.0))) == pytest.approx(0.3)
+
+
+def test_errors_and_rows_have_spreads_of_their_own() -> None:
+    """Accuracies, errors of numbers, and shares of rows: each has its column and task."""
+    scores, rows = {"a": [0.5], "b": [0.55], "c": [0.6]}, dict.fromkeys("abc", 200)
+    for scale, own, other in (
+        (SHARE, "classification", "regression"),
+        (POSITIVE, "regression", "classification"),
+    ):
+        found = expect(scores, rows, scale=scale)
+        assert found == expect(scores, rows, scale=scale, spreads=atlas(own))
+        assert found != expect(scores, rows, scale=scale, spreads=atlas(other))
+    sites = [quantiles(np.linspace(0, end, 200)) for end in (1.0, 1.2, 1.5)]
+    for task in ("classification", "regression"):
+        sets = row_sets(sites, [200] * 3, task)
+        assert sets == row_sets(sites, [200] * 3, spreads=atlas(task, "rows"))
+        assert sets != row_sets(sites, [200] * 3, spreads=atlas(task))
