@@ -397,10 +397,10 @@ def of_numbers(folder: Path, stated: Any) -> Iterator[list[object]]:
     yield row
 
 
-def interval_text(values: Sequence[float]) -> str:
+def interval_text(values: Sequence[float], digits: int = 0) -> str:
     mean, n = np.mean(values), len(values)
     half = stats.t.ppf(0.975, n - 1) * np.std(values, ddof=1) / np.sqrt(n)
-    return f" ({100 * (mean - half):.0f} to {100 * min(1, mean + half):.0f})"
+    return f" ({100 * (mean - half):.{digits}f} to {100 * min(1, mean + half):.{digits}f})"
 
 
 def rows(args: argparse.Namespace) -> Iterator[list[object]]:
@@ -437,11 +437,14 @@ def rows(args: argparse.Namespace) -> Iterator[list[object]]:
 
 
 def two_digits(rows: Iterator[list[object]], tables: Sequence[Ways]) -> list[object]:
-    """The row of these tables, with sizes of sets in more digits."""
+    """The row of these tables, with sizes of sets, and coverage over all tables, in more digits."""
     (row,) = rows
     for place, way in enumerate(tables[0]):
         size = np.mean([np.mean([x.score for x in ways[way]]) for ways in tables])
         row[4 + 2 * place] = f"{size:.2f}"
+        if str(row[0]).startswith("all"):
+            covered = [float(np.mean(list(by_site(ways[way]).values()))) for ways in tables]
+            row[3 + 2 * place] = f"{100 * np.mean(covered):.1f}" + interval_text(covered, 1)
     return row
 
 
