@@ -81,7 +81,7 @@ def test_the_interval_is_that_of_errors_before_a_site_was_learned(
         ]
         for each in scores
     ]
-    sets = row_sets(quantiles, rows)
+    sets = row_sets(quantiles, rows, "regression")
     said = opened.predict(opened.read(sites["f"], labelled=False))
     half = (said["high"] - said["low"]).to_numpy() / 2
     assert half == pytest.approx(sets.most * opened.learner.known_task.scale[0], rel=1e-3)
