@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import chdir
 from functools import cache
 from multiprocessing import get_context
 from pathlib import Path
@@ -22,7 +23,7 @@ from farshore.results.tidy_table import row
 from farshore.runs.plan.experiment import make_book, read_experiment
 from farshore.runs.plan.plan import Planned, make_plan
 from farshore.runs.store.store import Store
-from reproduction import EXPERIMENTS, TABLES
+from reproduction import EXPERIMENTS, ROOT, TABLES
 from reproduction.doses import dose_columns
 from reproduction.finished_runs import AS_IT_IS, COLUMNS, table
 
@@ -38,9 +39,11 @@ REPRODUCED = (
     "protocol_ablated",
     "image_benchmarks",
 )
-# Those behind docs/recommended.md, the question whether invariance helps, and docs/referee.md come
-# last.
-COLLECTED = (*REPRODUCED, "control", "auto", "dose", "referee")
+# Those behind docs/recommended.md, the question whether invariance helps, docs/referee.md and the
+# frozen backbone come last.
+COLLECTED = (*REPRODUCED, "control", "auto", "dose", "referee", "frozen_backbone")
+# The one network in a file that these experiments name; nothing but this package's own is imported.
+BACKBONE = "reproduction/efficientnet_lite0.py:pooled"
 # So many runs are worth the start of further processes.
 MANY_RUNS = 200
 SORTED_BY = ["part", "benchmark", "method", "order", "run_seed", "trial"]
@@ -61,9 +64,10 @@ ROWS = {
 @cache
 def planned_runs(name: str) -> list[Planned]:
     """All runs of an experiment, wherever their data are; none depends on another's result."""
-    path = EXPERIMENTS / f"{name}.yaml"
-    nothing = Store(TABLES)
-    return make_plan(read_experiment(path), nothing, make_book(path), available_only=False).runs
+    path, nothing = EXPERIMENTS / f"{name}.yaml", Store(TABLES)
+    with chdir(ROOT):  # where the backbone's name is a path
+        experiment, book = read_experiment(path, [BACKBONE]), make_book(path, own=[BACKBONE])
+        return make_plan(experiment, nothing, book, available_only=False).runs
 
 
 def collect(runs: Path, experiments: Iterable[str] = COLLECTED) -> None:

@@ -16,6 +16,7 @@ from reproduction.finished_runs import rows_of
 from reproduction.pages.recommended import measured
 from reproduction.paper.scores import papers_scores
 from reproduction.sections import doses as dose_study
+from reproduction.sections.features import feature_spaces
 from reproduction.sections.invariance import measured as measured_there
 
 FOLDER = DOCS / "figures"
@@ -448,8 +449,37 @@ def doses() -> Drawing:
     return drawing
 
 
+def feature_space() -> Drawing:
+    """Every second row on a plane by UMAP, one panel per method; the target has crosses."""
+    found = feature_spaces()
+    drawing = Drawing(760, 330, "Features on covertype, projected by UMAP")
+    drawing.text(16, 26, drawing.title, size=15, weight="600")
+    colours = (ORANGE, BLUE, GREEN, QUIET)
+    for panel, (name, of_method) in enumerate(found.items()):
+        left, top, side = 16 + 250 * panel, 62, 226
+        drawing.text(left, 50, name, weight="600")
+        low = np.min([np.min(rows, axis=0) for rows in of_method["points"].values()], axis=0)
+        high = np.max([np.max(rows, axis=0) for rows in of_method["points"].values()], axis=0)
+        sources = [each for each in of_method["points"] if each != of_method["target"]]
+        for domain, rows in of_method["points"].items():
+            places = side * (np.array(rows[::2]) - low) / (high - low) + [left, top]
+            for x, y in np.round(places, 1):
+                if domain == of_method["target"]:
+                    drawing.line(x - 2, y - 2, x + 2, y + 2, INK)
+                    drawing.line(x - 2, y + 2, x + 2, y - 2, INK)
+                else:
+                    drawing.circle(x, y, 2, colours[sources.index(domain)])
+        for number, domain in enumerate(sources if panel == 0 else []):
+            drawing.circle(24 + 110 * number, 312, 4, colours[number])
+            drawing.text(34 + 110 * number, 316, domain, size=12)
+        if panel == 0:
+            drawing.text(354, 316, f"× target: {of_method['target']}", size=12)
+    return drawing
+
+
 FIGURES = {
     "doses": doses,
+    "feature-space": feature_space,
     "against-the-paper": against_the_paper,
     "last-sources": last_sources,
     "hero": hero,

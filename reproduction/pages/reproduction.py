@@ -33,6 +33,8 @@ from reproduction.sections.doses import (
     response_section,
     strength_section,
 )
+from reproduction.sections.features import features_section
+from reproduction.sections.frozen import frozen_section
 from reproduction.sections.images import images_section
 from reproduction.sections.invariance import answer_section, references_section
 from reproduction.sections.missing import missing_section
@@ -44,6 +46,7 @@ from reproduction.sections.orders import (
     variance_section,
 )
 from reproduction.sections.paper_claims import gains_section, leads_section
+from reproduction.sections.paper_tables import tables_section
 from reproduction.sections.rotated_mnist import (
     bound_section,
     column_section,
@@ -110,6 +113,8 @@ DETAILS: dict[str, dict[str, Callable[[], str]]] = {
         "protocol ablated": lambda: ablated_section("covertype"),
     },
     "images": {"images": images_section},
+    "frozen": {"frozen": frozen_section},
+    "features": {"features": features_section},
     "transfer": {"transfer": transfer_section},
     "run-time": {"runtime": runtime_section},
     "unclear": {},
@@ -126,6 +131,7 @@ def text() -> str:
             "doses": doses_section,
             "answer": answer_section,
             "references": references_section,
+            "tables": tables_section,
         },
     )
 

@@ -27,6 +27,7 @@ from reproduction.compared import BASELINES, BENCHMARKS, PENALISED, REPLAY, TAIL
 from reproduction.finished_runs import AS_IT_IS, SCORE, rows_of
 from reproduction.formatting import interval, listed, markdown, several, signed
 from reproduction.paper.scores import paper_numbers, papers_scores
+from reproduction.sections.missing import provenance
 from reproduction.sections.orders import ablated
 from reproduction.sections.sensitivity import ALMOST_EQUAL, GREAT_HARM, changes_by_weight
 
@@ -59,6 +60,12 @@ class Finding:
     remark: str = ""
 
 
+# The experiment behind the numbers of a page.
+RUNS_BEHIND = {
+    **dict.fromkeys(("orders", "transfer", "run-time"), "all_orders"),
+    "ablations": "orders_ablated",
+    "sensitivity": "orders_sensitivity",
+}
 Measure = Callable[[str], Finding | None]
 # The scores of a data set by method, in percent.
 Measured = Callable[[str], Mapping[str, Scores]]
@@ -377,10 +384,11 @@ CLAIMS = (
 # What the paper reports and no committed run can judge, and what it needs.
 NOT_RUN = {
     "the four image data sets, and first places over all six": "a GPU, ImageNet weights, "
-    "TinyImageNet-C and Camelyon17; [wm811k and cifar10-c with stand-in "
-    "weights](reproduction/images.md) allow no verdict",
+    "TinyImageNet-C and Camelyon17; [stand-in weights](reproduction/images.md) allow no verdict, "
+    "[a frozen backbone](reproduction/frozen.md) has verdicts of its own",
     "the search of the paper in one fixed order": "20 trials for 3 seeds of every method on both "
-    "data sets; with drawn orders it [has run on covertype](reproduction/search.md)",
+    "data sets ([how long on covertype](#the-tables)); with drawn orders it [has run on "
+    "covertype](reproduction/search.md)",
     "with less memory, against STAR": "its runs in the experiment `orders_ablated`",
     "with half the steps or another target, against AGEM, UPGD, EWC, SI and STAR": "their runs in "
     "the experiment `orders_ablated`",
@@ -391,7 +399,7 @@ NOT_RUN = {
     "time of a step as sources are added": "experiment `step_time` on the extended data sets (a "
     "GPU)",
     "feature spaces overlap (UMAP)": "experiment `feature_space` on RotatedMNIST and Camelyon17, "
-    "after the search of `main`",
+    "after the search of `main`; [covertype at default settings](reproduction/features.md) has run",
 }
 
 
@@ -431,6 +439,11 @@ def verdicts_section() -> str:
 def claims_section() -> str:
     """What stands behind each verdict: the runs, the weakest method left out, another target."""
     rows = []
+    made = {
+        (name, benchmark): f"`{name}`: {'; '.join(provenance(rows_of(name, benchmark)))} s"
+        for name in set(RUNS_BEHIND.values())
+        for benchmark in BENCHMARKS
+    }
     for claim in CLAIMS:
         beside = claim.beside("covertype") if claim.beside is not None else None
         natural = f"{beside.text}; {beside.remark}".rstrip("; ") if beside is not None else "-"
@@ -438,6 +451,7 @@ def claims_section() -> str:
             if found is not None:
                 runs = ", ".join(filter(None, [found.n, found.runs]))
                 last = natural if benchmark == "covertype" else "-"
-                rows.append([claim.text, benchmark, found.text, runs, found.remark or "-", last])
+                cells = [claim.text, benchmark, found.text, runs, found.remark or "-", last]
+                rows.append([*cells, made[RUNS_BEHIND[claim.page], benchmark]])
     header = ["claim", "data set", "ours", "over", "also", "with the natural target"]
-    return markdown(header, rows)
+    return markdown([*header, "experiment: code; PyTorch, device; seconds of a run"], rows)

@@ -127,6 +127,22 @@ def test_validation_images_are_the_same_in_all_corrupted_sources(few: Path) -> N
         assert (len(domain.train), len(domain.validation)) == (64, 16)
 
 
+@pytest.mark.parametrize("every", [2, 5])
+def test_a_part_of_the_rows_keeps_all_corruptions_of_each_image(few: Path, every: int) -> None:
+    whole = scenario()
+    part = FewCIFAR10C({"weights": "none", "every": every}).scenario()
+    for all_of_it, some in zip(whole.sources, part.sources, strict=True):
+        assert np.array_equal(some.inputs, all_of_it.inputs[::every])
+        assert torch.equal(some.labels, all_of_it.labels[::every])
+        assert len(some.train) + len(some.validation) == len(some)
+    images = len(part.sources[1]) // 2
+    assert images == 40 // every
+    assert set((part.sources[1].validation % images).tolist()) == set(
+        (part.sources[2].validation % images).tolist()
+    )
+    assert len(opened(part)) == 50 // every
+
+
 def test_another_target_takes_the_held_out_images(few: Path) -> None:
     made = scenario(target="frost+fog")
     assert [domain.name for domain in made.sources] == [

@@ -8,16 +8,19 @@ from __future__ import annotations
 import json
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 from scipy.stats import rankdata
 
 from farshore.results import summary
 from reproduction.sections.claims import verdicts_section
+from reproduction.sections.paper_tables import PAPER_TABLES, tables_section
 
 REPRODUCTION = Path(__file__).parents[2] / "reproduction"
 DATA = ("rotated-mnist", "covertype")
@@ -289,3 +292,43 @@ def test_an_error_in_the_arithmetic_is_noticed(monkeypatch: pytest.MonkeyPatch) 
 
     monkeypatch.setattr(summary, "by_unit", orders_as_units)
     assert len(wrong(shown())) > len(CLAIMS) / 2
+
+
+def test_every_table_of_the_paper_has_a_row_with_its_verdicts() -> None:
+    printed_there = pd.read_csv(REPRODUCTION / "paper" / "paper_tables.csv")["table"]
+    assert {each.data for each in PAPER_TABLES} - {""} == set(printed_there)
+    lines = [line.strip("| ").split(" | ") for line in tables_section().splitlines()[2:]]
+    resting: set[str] = set()
+    for each, (title, said, units, needs) in zip(PAPER_TABLES, lines, strict=True):
+        claims = [text for text in CLAIMS if text.startswith(each.claims or ("\n",))]
+        resting |= set(claims)
+        right = Counter(verdict(right_answers()[text]).strip("*") for text in claims)
+        assert each.title in title
+        assert needs.startswith("not run: needs ")
+        if not claims:
+            assert (said, units) == ("**not run**", "-")
+            continue
+        shown_there = dict(reversed(part.split(" ", 1)) for part in said.split(", "))
+        assert shown_there == {words: str(count) for words, count in right.items()}
+        assert all(f"{data}: " in units for data in DATA)
+    assert resting == set(CLAIMS)
+
+
+def test_the_hours_of_a_table_as_printed() -> None:
+    runs = table("paper_protocol")
+    runs = runs[(runs["benchmark"] == "covertype-natural") & (runs["device"] == "cpu")]
+    seconds = runs.groupby("method")["seconds_of_training"].mean()
+    baselines = ["finetune", *OPTIMISATION, *REGULARISATION, *REPLAY]
+    methods = {
+        "main": [*baselines, *OURS],
+        "naive": [*NAIVE, "finetune", *RIVALS],
+        "no_alignment": OURS,
+    }
+    for each in PAPER_TABLES:
+        if each.searched:
+            file = REPRODUCTION / "experiments" / f"{each.searched}.yaml"
+            search = yaml.safe_load(file.read_text())["search"]
+            count = search["trials"] * search["seeds"]
+            hours = count * sum(seconds[name] for name in methods[each.searched]) / 3600
+            said = f"{count * len(methods[each.searched]):,} runs, {hours:.1f} core-hours"
+            assert said in tables_section(), each.title

@@ -27,8 +27,6 @@ PAIRS = (
     *("gaussian_noise+shot_noise", "impulse_noise+defocus_blur", "glass_blur+motion_blur"),
     *("zoom_blur+snow", "frost+fog", "brightness+contrast"),
 )
-
-
 USUAL_SEVERITY = 5
 
 
@@ -197,8 +195,8 @@ class CorruptedImages(ImageBenchmark):
         severity = f"-severity-{self.severity}" if self.severity != USUAL_SEVERITY else ""
         exchanged = f"-target-{self.exchanged}" if self.exchanged is not None else ""
         published = "-published" if self.origin == "published" else ""
-        usual = super()._folder(root, seed)
-        return usual.with_name(f"{self.set_name}{severity}{exchanged}{published}-seed-{seed}")
+        name = f"{self.set_name}{severity}{exchanged}{published}-seed-{seed}"
+        return super()._folder(root, seed).with_name(name)
 
     def _facts(self, seed: int) -> dict[str, Any]:
         own = {"severity": self.severity, "exchanged": self.exchanged, "corruptions": self.origin}

@@ -92,10 +92,7 @@ class PreparedBenchmark(Benchmark):
             return prepared
         if self.has_files(data_root() / self.raw):
             return self.prepare(seed=seed)
-        raise FarshoreError(
-            f"{self.name} is not prepared in {data_root()}: type `farshore prepare "
-            f"{self.set_name}` first"
-        )
+        raise FarshoreError(f"{self.name} is not prepared in {data_root()}: {self.missing(seed)}")
 
     def data_facts(self, seed: int) -> dict[str, str]:
         """Return the prepared set and a checksum of the file checksums in its manifest."""

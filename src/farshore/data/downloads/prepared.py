@@ -32,10 +32,11 @@ MANIFEST = "manifest.json"
 
 @dataclass(frozen=True)
 class Prepared:
-    """A complete prepared set; `domains` maps names to row counts, in build order."""
+    """A complete set; `domains` maps names to rows, in build order; every n-th row is read."""
 
     folder: Path
     manifest: Mapping[str, Any]
+    every: int = 1
 
     @property
     def domains(self) -> dict[str, int]:
@@ -57,7 +58,7 @@ class Prepared:
         number = list(self.domains).index(name)
         files = (self.folder / f"{number:02d}-{kind}.npy" for kind in ("inputs", "labels"))
         inputs, labels = (np.load(file, mmap_mode="r", allow_pickle=False) for file in files)
-        return inputs, torch.from_numpy(np.array(labels)).long()
+        return inputs[:: self.every], torch.from_numpy(np.array(labels[:: self.every])).long()
 
     def verify(self) -> bool:
         """Whether every array still has the checksum in the manifest."""
