@@ -10,8 +10,6 @@ methods, targets and orders, on one's own data too. `farshore.methods`, `farshor
 Public names are imported on first use, so that `farshore --help` does not load PyTorch.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from .base.lazy import lazy_exports

@@ -4,14 +4,12 @@ It plans, carries out and records the same runs as `farshore compare`: each can 
 other's runs, and both give the same numbers for the same data.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import html
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -36,7 +34,7 @@ from .results.measures import mean_numbers
 from .results.select import scored, select
 from .results.summary import Ranking, Standing, Unit, by_unit, estimate, rank, scores_of
 from .results.verdict import Verdict, judge
-from .runs.engines.carry_out import Progress, carry_out, open_runs
+from .runs.engines.carry_out import Progress, ReportProgress, carry_out, open_runs
 from .runs.engines.engine import Engine, InlineEngine
 from .runs.engines.local import LocalEngine
 from .runs.engines.work import WorkOutcome
@@ -46,8 +44,6 @@ from .runs.plan.select import USUAL_METHODS, fitting, references, select_methods
 from .runs.result import Result
 from .runs.store.store import Store
 from .tasks.metrics import several
-
-Report = Callable[[Planned | None, WorkOutcome | None, Progress], None]
 
 if TYPE_CHECKING:
     import plotly.graph_objects as go
@@ -152,7 +148,7 @@ class Comparison:
         heading = ["method", "rank", f"{metric.label} {metric.unit}", f"minus {ranking.reference}"]
         return html_table(str(self), heading, rows)
 
-    def plot(self) -> go.Figure:
+    def plot(self) -> "go.Figure":
         """A figure of all scores on the unseen targets, as the report shows it (plotly)."""
         return plot_scores(self.frame, self.verdict.ranking)
 
@@ -209,7 +205,6 @@ def compare(
     if seeds < 1 or workers < 1:
         raise FarshoreError(f"seeds = {seeds} and workers = {workers} must be at least 1")
     given = {"domain": domain, "label": label, **options}
-    given = {key: value for key, value in given.items() if value is not None}
     benchmark, chosen = find_data(data, given, folder, name)
     if methods is None:
         made = make_benchmark(benchmark, chosen)
@@ -238,7 +233,8 @@ def compare(
 def find_data(
     data: Any, options: dict[str, Any], runs: Path, name: str
 ) -> tuple[str, dict[str, Any]]:
-    """The benchmark that `data` stands for, and its options."""
+    """The benchmark that `data` stands for, and its options, those that are not None."""
+    options = {key: value for key, value in options.items() if value is not None}
     if not isinstance(data, str | os.PathLike):
         frame = as_table(data)
         if frame is None:
@@ -279,7 +275,7 @@ def carry_out_quietly(plan: Plan, store: Store, workers: int, progress: bool | N
 
 
 @contextmanager
-def _shown(progress: bool | None) -> Iterator[Report]:
+def _shown(progress: bool | None) -> Iterator[ReportProgress]:
     """What is told of each run: nothing, a line, or in a notebook a bar that moves."""
 
     def line(planned: Planned | None, outcome: WorkOutcome | None, state: Progress) -> None:

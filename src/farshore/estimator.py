@@ -75,11 +75,9 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
             )
         X, y = self._validated(X, y)
         weights = self._weights(sample_weight, y)
-        names = (
-            np.full(len(y), "domain 1", dtype=object)
-            if domain is None
-            else np.asarray(column_or_1d(domain)).astype(str).astype(object)
-        )
+        names = np.full(len(y), "domain 1", dtype=object)
+        if domain is not None:
+            names = np.asarray(column_or_1d(domain)).astype(str).astype(object)
         if len(names) != len(y):
             why = f"domain has {len(names)} names, but X has {len(y)} rows: give one name per row"
             raise ValueError(why)
@@ -92,9 +90,9 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         for name in order:
             if name in domains:  # a cross-validation fold may lack a domain
                 rows = np.flatnonzero(names == name)
-                self._learn(
-                    _take(X, rows), y[rows], name, None if weights is None else weights[rows]
-                )
+                of_domain = X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]
+                own = None if weights is None else weights[rows]
+                self._learn(of_domain, y[rows], name, own)
         return self
 
     def _classes(self, y: np.ndarray) -> np.ndarray | None:
@@ -197,14 +195,8 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
 
     def _learn(self, X: Any, y: np.ndarray, name: str, weights: np.ndarray | None) -> None:
         try:
-            self.scores_[name] = self.learner_.learn(
-                X,
-                y,
-                domain=name,
-                steps=self.steps,
-                validation=self.validation,
-                weights=weights,
-            )
+            how: dict[str, Any] = {"steps": self.steps, "validation": self.validation}
+            self.scores_[name] = self.learner_.learn(X, y, domain=name, weights=weights, **how)
         except FarshoreError as error:
             raise ValueError(str(error)) from None
 
@@ -266,12 +258,10 @@ class FarshoreClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> np.ndarray:
         """The probability of each class, in the order of `classes_`."""
         check_is_fitted(self)
-        X = self._validated(X, reset=False)
-        return self.learner_.predict_proba(X)
+        return self.learner_.predict_proba(self._validated(X, reset=False))
 
     def predict(self, X: Any) -> np.ndarray:
         """The label of each row."""
-        check_is_fitted(self)
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
     def _classes(self, y: np.ndarray) -> np.ndarray:
@@ -321,7 +311,3 @@ class FarshoreRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
 
     def _of_labels(self, y: Any) -> dict[str, bool]:
         return {} if isinstance(y, str) else {"y_numeric": True}
-
-
-def _take(X: Any, rows: np.ndarray) -> Any:
-    return X.iloc[rows] if isinstance(X, pd.DataFrame) else X[rows]

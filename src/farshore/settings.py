@@ -110,13 +110,9 @@ class Profile:
 
     def find(self, method: str, setting: str, *, inherited: bool) -> Searched | None:
         """This profile's override of a setting; `inherited`: the method has no own default."""
-        method_overrides = self.overrides.get(method, {})
-        if setting in method_overrides:
-            return Searched(*method_overrides[setting])
-        shared_overrides = self.overrides.get(EVERY_METHOD, {})
-        if inherited and setting in shared_overrides:
-            return Searched(*shared_overrides[setting])
-        return None
+        own, shared = (self.overrides.get(name, {}) for name in (method, EVERY_METHOD))
+        found = own.get(setting) or (shared.get(setting) if inherited else None)
+        return Searched(*found) if found is not None else None
 
 
 DEFAULT = Profile("default", "the methods' own defaults: small data, short training")
@@ -180,8 +176,12 @@ class Settings(BaseModel):
     @classmethod
     def _own(cls) -> dict[str, Searched]:
         """Defaults and distributions declared by the class itself, without a profile."""
-        fields = cls.model_fields.items()
-        return {name: _searched(info.json_schema_extra, info.default) for name, info in fields}
+        found = {}
+        for name, info in cls.model_fields.items():
+            extra = info.json_schema_extra
+            declared = extra.get("searched") if isinstance(extra, dict) else None
+            found[name] = declared if isinstance(declared, Searched) else Searched(info.default)
+        return found
 
 
 def explain(error: ValidationError, *, shown: int = 1000) -> str:
@@ -197,11 +197,6 @@ def explain(error: ValidationError, *, shown: int = 1000) -> str:
     given = repr(first["input"])
     given = given if len(given) <= shown else f"{given[:shown]}..."
     return f"{name} = {given} is not allowed: it should be {allowed}"
-
-
-def _searched(extra: Any, default: Any) -> Searched:
-    searched = extra.get("searched") if isinstance(extra, dict) else None
-    return searched if isinstance(searched, Searched) else Searched(default)
 
 
 class MethodSettings(Settings):
@@ -341,9 +336,9 @@ def divide(
     values: Mapping[str, Any], method: type[MethodSettings]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Divide settings between method and run; unknown names get the closest of either."""
-    method_values = {name: value for name, value in values.items() if name in method.model_fields}
-    run_values = {name: value for name, value in values.items() if name in RunSettings.model_fields}
+    kinds = (method.model_fields, RunSettings.model_fields)
     for name in values:
-        if name not in method_values and name not in run_values:
-            raise unknown("setting", name, [*method.model_fields, *RunSettings.model_fields])
-    return method_values, run_values
+        if not any(name in fields for fields in kinds):
+            raise unknown("setting", name, [name for fields in kinds for name in fields])
+    of_method, of_run = ({name: values[name] for name in values if name in of} for of in kinds)
+    return of_method, of_run

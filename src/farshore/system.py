@@ -6,8 +6,6 @@ form, trees) is another System, with another name in `SYSTEMS`. The `system` att
 entry names the one that carries it out.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +28,7 @@ from .tasks.task import Task
 if TYPE_CHECKING:
     from .training.checkpoints import Checkpoints
 
-SYSTEMS: Registry[type[System]] = Registry(
+SYSTEMS: "Registry[type[System]]" = Registry(
     "system",
     "farshore.systems",
     {
@@ -124,14 +122,16 @@ class System(ABC):
         """The names of the domains learned so far, in order."""
 
     @abstractmethod
-    def learn(self, domain: Domain, *, steps: int, checkpoints: Checkpoints | None = None) -> None:
+    def learn(
+        self, domain: Domain, *, steps: int, checkpoints: "Checkpoints | None" = None
+    ) -> None:
         """Learn the next domain."""
 
     def learn_jointly(self, domains: Sequence[Domain], *, steps: int) -> int:
         """Learn all domains at once, unlike a continual learner. Returns the number of steps."""
         raise FarshoreError("this method cannot learn several domains at once")
 
-    def grown(self, setup: Setup) -> System:
+    def grown(self, setup: Setup) -> "System":
         """A system that knows everything this one does, and has the further classes of `setup`.
 
         What it predicts about the known classes is the same to the last bit.
@@ -171,7 +171,7 @@ class System(ABC):
     def empty_memory(self) -> None:
         """Delete all rows of a memory that mixes domains: those of one cannot be found."""
 
-    def why_not_joined(self, other: System) -> str | None:
+    def why_not_joined(self, other: "System") -> str | None:
         """Why what both have learned cannot be added up; None if it can.
 
         other: a system of the same method, settings, form of rows and classes.
@@ -182,7 +182,7 @@ class System(ABC):
         """By domain, why what is kept of it would tell whoever gets it the rows themselves."""
         return {}
 
-    def join(self, others: Sequence[System]) -> None:
+    def join(self, others: "Sequence[System]") -> None:
         """Add what other systems have learned, as if this one had learned from their rows."""
         raise FarshoreError("this system cannot be joined with another")
 

@@ -10,9 +10,19 @@ import torch
 from adapted import adapt, changed, source_model, target_inputs
 from torch import nn
 
-from farshore.adaptation.clustering import pseudo_labels
-from farshore.adaptation.mixmatch import confident_rows, mix, mixmatch_loss, sharpen
-from farshore.adaptation.shot import SHOTPP, decay, decay_factor, descent, epochs, information
+from farshore.adaptation.shot import (
+    SHOTPP,
+    confident_rows,
+    decay,
+    decay_factor,
+    descent,
+    epochs,
+    information,
+    mix,
+    mixmatch_loss,
+    pseudo_labels,
+    sharpen,
+)
 from farshore.data.inputs import Inputs
 from farshore.training.profiles import PROFILES
 

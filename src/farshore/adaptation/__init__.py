@@ -3,8 +3,6 @@
 Other packages add theirs under the entry-point group `farshore.adaptations`.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from ..base.registry import Registry, listed
@@ -19,6 +17,6 @@ cotta | .cotta:CoTTA | adaptation | adapts to the target's inputs with a slow te
 shot++ | .shot:SHOTPP | adaptation | adapts the features to the target with pseudo-labels
 """
 )
-ADAPTATIONS: Registry[type[Adaptation]] = Registry(
+ADAPTATIONS: "Registry[type[Adaptation]]" = Registry(
     "adaptation", "farshore.adaptations", BUILTIN, __name__
 )

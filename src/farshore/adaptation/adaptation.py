@@ -102,7 +102,6 @@ def entropy(logits: Tensor) -> Tensor:
 def note_collapse(logits: Tensor) -> list[str]:
     """A note if all rows got the same class, a known failure of learning from own predictions."""
     predicted = logits.argmax(dim=1)
-    collapsed = len(predicted) > 1 and bool((predicted == predicted[0]).all())
-    if not collapsed:
+    if len(predicted) < 2 or bool((predicted != predicted[0]).any()):
         return []
     return [f"collapsed: every target row was predicted as class number {int(predicted[0])}"]

@@ -15,8 +15,6 @@ from ..networks.network import Network
 from ..settings import setting
 from . import adaptation
 from .augmentation import as_unit, quarter_turns, shift
-from .clustering import pseudo_labels
-from .mixmatch import confident_rows, mix, mixmatch_loss, sharpen
 
 TURNS = 4
 FLOOR = 1e-5  # inside the logarithms of the information maximisation, as in the official code
@@ -26,6 +24,8 @@ FLOOR = 1e-5  # inside the logarithms of the information maximisation, as in the
 LABELLING_FEATURE_RATE = 0.1
 TEMPERATURE = 0.5
 UNLABELLED_WEIGHT = 100.0
+# How often pseudo-labels are taken from the nearest centroid.
+ROUNDS = 2
 
 
 class SHOTPPSettings(adaptation.AdaptationSettings):
@@ -336,3 +336,66 @@ def epochs(rows: int, batches: int, steps: int, generator: torch.Generator) -> I
 def draw(pool: int, count: int, generator: torch.Generator) -> Tensor:
     """Draw positions in a pool, uniformly with replacement."""
     return torch.randint(pool, (count,), generator=generator, device=generator.device)
+
+
+def pseudo_labels(features: Tensor, probabilities: Tensor) -> Tensor:
+    """Labels [n] from features [n, D] and predicted probabilities [n, C].
+
+    A 1 is appended to the features, which are then normalised to unit length: g. Centroids are
+    c_k = Σ_i p_ik g_i / Σ_i p_ik. The label of a row is the nearest centroid by cosine distance,
+    among the classes predicted for at least one row. A second round uses these labels as p.
+    """
+    longer = torch.cat([features, torch.ones_like(features[:, :1])], dim=1)
+    directions = functional.normalize(longer, dim=1)
+    classes = probabilities.shape[1]
+    allowed = torch.bincount(probabilities.argmax(dim=1), minlength=classes) > 0
+    weights = probabilities
+    labels = probabilities.argmax(dim=1)
+    for _ in range(ROUNDS):
+        total = weights.sum(dim=0)
+        centroids = (weights.T @ directions) / (1e-8 + total)[:, None]
+        similarity = directions @ functional.normalize(centroids, dim=1).T
+        # A class that lost all its rows in the first round no longer has a centroid.
+        similarity = similarity.masked_fill(~(allowed & (total > 0)), -torch.inf)
+        labels = similarity.argmax(dim=1)
+        weights = functional.one_hot(labels, classes).to(directions.dtype)
+    return labels
+
+
+# ---- MixMatch, on mixtures of labelled and unlabelled rows ---------------------------------------
+
+
+def confident_rows(entropies: Tensor, predicted: Tensor) -> Tensor:
+    """Which rows count as labelled, [n]: the same share of each predicted class, lowest entropy.
+
+    The share is the fraction of all rows with an entropy below the mean.
+    """
+    share = float((entropies < entropies.mean()).double().mean())
+    chosen = torch.zeros_like(predicted, dtype=torch.bool)
+    for label in predicted.unique():
+        members = (predicted == label).nonzero()[:, 0]
+        by_entropy = members[entropies[members].argsort(stable=True)]
+        chosen[by_entropy[: int(share * len(members))]] = True
+    return chosen
+
+
+def sharpen(probabilities: Tensor, temperature: float) -> Tensor:
+    """p^(1/T), normalised; T < 1 increases the largest probability."""
+    raised = probabilities ** (1 / temperature)
+    return raised / raised.sum(dim=1, keepdim=True)
+
+
+def mix(inputs: Tensor, targets: Tensor, share: float, order: Tensor) -> tuple[Tensor, Tensor]:
+    """Mix inputs and targets with those that `order` gives: share · own + (1 - share) · other."""
+    mixed, labels = (share * of + (1 - share) * of[order] for of in (inputs, targets))
+    return mixed, labels
+
+
+def mixmatch_loss(logits: Tensor, targets: Tensor, labelled: int, weight: float) -> Tensor:
+    """Soft cross-entropy of the first `labelled` rows + weight · squared error of the others.
+
+    The squared error is between probabilities, as a mean over rows and classes.
+    """
+    supervised = functional.cross_entropy(logits[:labelled], targets[:labelled])
+    distance = (logits[labelled:].softmax(dim=1) - targets[labelled:]).square().mean()
+    return supervised + weight * distance

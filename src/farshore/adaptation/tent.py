@@ -66,10 +66,8 @@ class TENT(adaptation.Adaptation):
         for parameter in parameters:
             parameter.requires_grad_(True)
         optimizer = Adam(parameters, lr=self.settings.adaptation_rate, fused=True)
-        parts = []
-        for inputs in target.batches(self.settings.adaptation_batch):
-            parts.append(self.step(network, optimizer, inputs))
-        logits = torch.cat(parts)
+        batches = target.batches(self.settings.adaptation_batch)
+        logits = torch.cat([self.step(network, optimizer, inputs) for inputs in batches])
         self.notes += adaptation.note_collapse(logits)
         return logits
 

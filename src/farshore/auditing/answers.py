@@ -3,12 +3,10 @@
 from collections.abc import Callable
 
 from ..results.frame import SHARED_METRIC
-from ..results.summary import Difference
 from ..results.text import doubt, interval, points, score_text
 from ..tasks.labels import RARE
 from ..tasks.metrics import (
     METRICS,
-    GuessWords,
     guess_words,
     in_unit,
     listed,
@@ -87,16 +85,12 @@ def _expected(findings: Findings) -> str:
         )
     if majority is not None and findings.expectation is not None:
         text += (
-            f" majority, which ignores the inputs and always predicts {_words(findings).seen}, "
-            f"scores {score(findings, majority)}."
+            " majority, which ignores the inputs and always predicts "
+            f"{guess_words(len(findings.classes)).seen}, scores {score(findings, majority)}."
         )
     if findings.evidence is not None and not findings.classes:
         text += f" Against the sources' mean: {findings.evidence.text}."
     return text
-
-
-def _words(findings: Findings) -> GuessWords:
-    return guess_words(len(findings.classes))
 
 
 def _metric(findings: Findings) -> str:
@@ -232,21 +226,18 @@ def _unlike(findings: Findings) -> str:
 def _forgetting(findings: Findings) -> str:
     if findings.forgetting is None:
         return "This was not measured, because joint was left out."
-    method = findings.choice.method
+    method, metric = findings.choice.method, findings.ranking.metric
+    apart, other = findings.forgetting, findings.unprotected
     text = (
         "At new sites, joint (a single network trained on all sites at once, which needs all the "
-        f"data at the same time) minus {method}: {_difference(findings, findings.forgetting)}."
+        f"data at the same time) minus {method}: {interval(apart, metric)}{doubt(apart)}."
     )
-    if findings.unprotected is not None and method != "finetune":
+    if other is not None and method != "finetune":
         text += (
             " joint minus finetune, which does nothing against forgetting: "
-            f"{_difference(findings, findings.unprotected)}."
+            f"{interval(other, metric)}{doubt(other)}."
         )
     return text
-
-
-def _difference(findings: Findings, found: Difference) -> str:
-    return interval(found, findings.ranking.metric) + doubt(found)
 
 
 def _order(findings: Findings) -> str:
@@ -264,10 +255,6 @@ def _order(findings: Findings) -> str:
     return text + "."
 
 
-def _more(findings: Findings) -> str:
-    return f"{_more_sites(findings)} {_more_rows(findings)}".strip()
-
-
 def _more_sites(findings: Findings) -> str:
     curve = findings.curve
     if curve is None:
@@ -279,8 +266,8 @@ def _more_sites(findings: Findings) -> str:
     )
     trend = (
         f"If the trend continues, twice as many sites would change the score by {gain} "
-        f"{points(metric)}, "
-        f"{100 * curve.level:.0f}% interval over {several(curve.sites, 'site')} {low} to {high}"
+        f"{points(metric)}, {100 * curve.level:.0f}% interval over "
+        f"{several(curve.sites, 'site')} {low} to {high}"
     )
     if curve.rising if metric.higher_is_better else curve.high < 0:
         return f"More sites: yes. {trend}; one more site by about {next_gain}."
@@ -314,7 +301,9 @@ QUESTIONS: dict[str, Callable[[Findings], str]] = {
     "Which site is unlike the others?": _unlike,
     "What does learning site by site cost?": _forgetting,
     "How much does the order of the sites matter?": _order,
-    "Would more sites or rows help?": _more,
+    "Would more sites or rows help?": lambda found: (
+        f"{_more_sites(found)} {_more_rows(found)}".strip()
+    ),
 }
 OF_CLASSES = {"How well does it recognise each class?", "Can the probabilities be trusted?"}
 OF_NUMBERS = (

@@ -111,8 +111,7 @@ class Audit:
         said = {"decided": self.decision, "verdict": self.verdict, "next": self.next_step[0]}
         made = {"design": self.design[0], "command": self.command, "made": self.facts}
         told = {**said, **made, "from_sums": sums}
-        shown = {name: value for name, value in told.items() if value}
-        return self.findings.plain() | shown
+        return self.findings.plain() | {name: value for name, value in told.items() if value}
 
     def report(self, path: str | os.PathLike[str]) -> Path:
         """Write a page (.html) or all numbers (.json); return the path."""
@@ -177,9 +176,7 @@ def audit(
     methods, orders = ([each] if isinstance(each, str) else each for each in (methods, orders))
     folder = Path(runs)
     given = {"domain": domain, "label": label, **options}
-    benchmark, chosen = find_data(
-        data, {key: value for key, value in given.items() if value is not None}, folder, name
-    )
+    benchmark, chosen = find_data(data, given, folder, name)
 
     def perform(plan: Plan, store: Store) -> None:
         failures = carry_out_quietly(plan, store, workers, progress)
@@ -188,21 +185,13 @@ def audit(
                 f"{len(failures)} runs failed, but an audit needs all of them: {failures[0]}"
             )
 
-    def say(text: str) -> None:
-        if progress:
-            print(text, file=sys.stderr)
-
+    of_network = {"network": network, "network_settings": dict(network_settings)}
     return carry_out_audit(
-        {
-            "benchmark": benchmark,
-            "options": chosen,
-            "network": network,
-            "network_settings": dict(network_settings),
-        },
+        {"benchmark": benchmark, "options": chosen, **of_network},
         methods,
         store=Store(folder),
         perform=perform,
-        say=say,
+        say=lambda text: print(text, file=sys.stderr) if progress else None,
         device=choose_device(device),
         workers=workers,
         minutes=minutes,
@@ -315,12 +304,11 @@ def _command(
 ) -> str:
     """The command line of the same audit."""
     words = ["farshore", "audit", *data_words(str(data["benchmark"]), data["options"])]
-    given = {"methods": methods, "orders": conditions.get("orders")}
-    for name in ("steps", "memory", "seeds"):
-        value = conditions.get(name)
-        given[name] = None if value is None or (name, value) == ("seeds", 1) else [str(value)]
-    for name, values in given.items():
+    for name, values in {"methods": methods, "orders": conditions.get("orders")}.items():
         words += [f"--{name}", ",".join(values)] if values is not None else []
+    for name, usual in {"steps": None, "memory": None, "seeds": 1}.items():
+        value = conditions.get(name, usual)
+        words += [f"--{name}", str(value)] if value not in (None, usual) else []
     if data.get("network") is not None:
         words += ["--network", data["network"]]
     words += assignments("--network-set", data.get("network_settings") or {})

@@ -47,6 +47,10 @@ class MethodChoice:
     certainty: float
     without: dict[str, str]
 
+    def at(self, site: str) -> str:
+        """The method that is scored at a site."""
+        return self.without.get(site, self.method)
+
 
 def make_choice(frame: pd.DataFrame, ranking: Ranking, method: str) -> MethodChoice:
     """What backs the choice of this method."""
@@ -66,9 +70,8 @@ def make_choice(frame: pd.DataFrame, ranking: Ranking, method: str) -> MethodCho
 def early_scores(frame: pd.DataFrame) -> dict[str, dict[str, dict[Place, float]]]:
     """For each left-out site and row: scores of unfinished models at sites not yet learned."""
     early: dict[str, dict[str, dict[Place, float]]] = {}
-    for row, target, order, result in zip(
-        frame["row"], frame["target"], frame["order"], frame["result"], strict=True
-    ):
+    columns = frame[["row", "target", "order", "result"]]
+    for row, target, order, result in columns.itertuples(index=False):
         for learned, site, score in unseen_scores(result):
             of_row = early.setdefault(target, {}).setdefault(row, {})
             of_row[result.title, site, "", f"{order}, stage {learned}", result.run.seed] = score

@@ -79,30 +79,21 @@ def fit_curve(scored: Sequence[Point]) -> Curve | None:
     sites = sorted({point.site for point in scored})
     if len(learned) < FEWEST_STAGES or len(sites) < FEWEST_UNITS:
         return None
-    by_site = {
-        site: np.array(
-            [(math.log2(point.learned), point.score) for point in scored if point.site == site]
-        )
-        for site in sites
-    }
-    slope = _slope(list(by_site.values()))
+    points_of: dict[str, list[tuple[float, float]]] = {site: [] for site in sites}
+    scores_after: dict[int, list[float]] = {number: [] for number in learned}
+    for point in scored:
+        points_of[point.site].append((math.log2(point.learned), point.score))
+        scores_after[point.learned].append(point.score)
+    by_site = [np.array(found) for found in points_of.values()]
     draws = np.random.default_rng(derive(0, "audit", "curve"))
     slopes = [
-        _slope([by_site[sites[number]] for number in draws.integers(0, len(sites), len(sites))])
+        _slope([by_site[number] for number in draws.integers(0, len(sites), len(sites))])
         for _ in range(RESAMPLES)
     ]
     tail = (1 - LEVEL) / 2
-    low, high = np.nanquantile(slopes, [tail, 1 - tail])
-    return Curve(
-        means={
-            number: float(np.mean([point.score for point in scored if point.learned == number]))
-            for number in learned
-        },
-        doubling=slope,
-        low=float(low),
-        high=float(high),
-        sites=len(sites),
-    )
+    low, high = map(float, np.nanquantile(slopes, [tail, 1 - tail]))
+    means = {number: float(np.mean(found)) for number, found in scores_after.items()}
+    return Curve(means, _slope(by_site), low, high, len(sites))
 
 
 def _slope(by_site: Sequence[np.ndarray]) -> float:
@@ -126,13 +117,11 @@ def gain_of_rows(sites: SiteRows, judged: list[str], seed: int = 0) -> Differenc
     whole: dict[Place, float] = {}
     halved: dict[Place, float] = {}
     for site in judged:
-        others = [name for name in sites.inputs if name != site]
+        sizes = {name: len(labels) for name, labels in sites.labels.items() if name != site}
+        full = {name: np.arange(size) for name, size in sizes.items()}
         for number in range(HALVES):
             draws = np.random.default_rng(derive(seed, "audit", "halves", site, number))
-            halves = {
-                name: np.sort(draws.permutation(len(sites.labels[name]))[::2]) for name in others
-            }
-            full = {name: np.arange(len(sites.labels[name])) for name in others}
+            halves = {name: np.sort(draws.permutation(size)[::2]) for name, size in sizes.items()}
             first, second = (_score(sites, site, rows) for rows in (full, halves))
             if first is not None and second is not None:
                 place = "", site, "", "", number

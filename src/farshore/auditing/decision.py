@@ -99,10 +99,8 @@ def gather(confusions: Mapping[str, Sequence[Sequence[Sequence[float]]]]) -> Evi
 
     Runs at a site answer about the same rows, so together they are as uncertain as one.
     """
-    return _over_sites(
-        {site: [excess(table) for table in tables] for site, tables in confusions.items()},
-        METRICS[BALANCED],
-    )
+    found = {site: [excess(table) for table in tables] for site, tables in confusions.items()}
+    return _over_sites(found, METRICS[BALANCED])
 
 
 def gather_skill(scores: Mapping[str, Sequence[Mapping[str, float | None]]]) -> Evidence | None:
@@ -143,10 +141,7 @@ def decide(
 ) -> Decision:
     """The decision: against guessing first, then whether the sites are enough to say."""
     if recommendation is None or evidence is None:
-        return Decision(
-            Readiness.NOT,
-            f"at the left-out sites, no candidate {words.beats}",
-        )
+        return Decision(Readiness.NOT, f"at the left-out sites, no candidate {words.beats}")
     row, mean = recommendation.row, float(np.mean(list(scores.values())))
     if majority is not None and not metric.better(mean, majority):
         return Decision(
@@ -156,18 +151,14 @@ def decide(
         )
     found = evidence.text
     if evidence.chance > DOUBT:
-        return Decision(
-            Readiness.NOT, f"at the left-out sites, {row} is no better than guessing ({found})"
-        )
+        why = f"at the left-out sites, {row} is no better than guessing ({found})"
+        return Decision(Readiness.NOT, why)
     if evidence.chance > RISK or not evidence.excess.clear:
-        return Decision(
-            Readiness.FEW, f"{row} may be better than guessing, but it is not certain ({found})"
-        )
+        why = f"{row} may be better than guessing, but it is not certain ({found})"
+        return Decision(Readiness.FEW, why)
     sites = several(len(scores), "site")
     if expectation is None or useless(expectation, metric):
-        low, high = (
-            score_text(metric, end) for end in (min(scores.values()), max(scores.values()))
-        )
+        low, high = (score_text(metric, end(scores.values())) for end in (min, max))
         return Decision(
             Readiness.FEW,
             f"{row} is better than guessing, but the scores at {sites} range from {low} to {high}, "

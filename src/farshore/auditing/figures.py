@@ -16,7 +16,7 @@ from ..results.summary import Unit, by_unit, scores_of
 from ..runs.result import Result
 from .curve import Curve
 from .designs import UNPROTECTED
-from .findings import FEWEST_OF_CLASS, Findings
+from .findings import FEWEST_OF_CLASS, Findings, runs_at
 
 ACCENT, OTHER, REFERENCE = "#0072b2", "#80868c", "#d55e00"
 # A curve of a site has a point where at least so many rows have about the same confidence.
@@ -29,7 +29,8 @@ ALL = "all sites"
 def figures(findings: Findings, frame: pd.DataFrame) -> list[Drawing]:
     """The figures in the order of the page."""
     frame = observed(frame)
-    at = {site: _results(findings, frame, site) for site in findings.scores}
+    sites = {site: runs_at(frame, site, findings.choice) for site in findings.scores}
+    at = {site: list(runs["result"]) for site, runs in sites.items()}
     curve = findings.curve
     return [
         expected_scores(findings),
@@ -41,13 +42,6 @@ def figures(findings: Findings, frame: pd.DataFrame) -> list[Drawing]:
         *_orders(findings, frame),
         *_columns(findings.shifts),
     ]
-
-
-def _results(findings: Findings, frame: pd.DataFrame, site: str) -> list[Result]:
-    """The runs at a left-out site of the method that was chosen without it."""
-    row = findings.choice.without.get(site, findings.choice.method)
-    here = (frame["target"] == site) & (frame["row"] == row) & frame["score"].notna()
-    return list(frame[here]["result"])
 
 
 def _heat(
@@ -87,12 +81,6 @@ def _confusion(names: Sequence[str], table: np.ndarray) -> go.Figure:
     )
 
 
-def _recalls(table: np.ndarray) -> np.ndarray:
-    """The share of each class's rows that are recognised; NaN with too few of them."""
-    rows = table.sum(axis=1)
-    return np.diag(table) / np.where(rows >= FEWEST_OF_CLASS, rows, math.nan)
-
-
 def _classes(at: Mapping[str, list[Result]]) -> list[Drawing]:
     """The confusion per site, and how well each class is recognised at each site."""
     names = list(dict.fromkeys(name for of in at.values() for each in of for name in each.classes))
@@ -102,20 +90,18 @@ def _classes(at: Mapping[str, list[Result]]) -> list[Drawing]:
     shown = {ALL: np.sum(list(counts.values()), axis=0)}
     shown |= counts if len(counts) <= MOST_SITES else {}
     confusions = [View(site, _confusion(names, table)) for site, table in shown.items()]
-    recognised = np.array([_recalls(table) for table in counts.values()])
+    tables = np.array(list(counts.values()))
+    rows = tables.sum(axis=2)
+    hits = np.diagonal(tables, axis1=1, axis2=2)
+    recognised = hits / np.where(rows >= FEWEST_OF_CLASS, rows, math.nan)  # NaN with too few rows
     lines = [
         {"site": site, "true": true, "predicted": predicted, "rows": float(table[k, p])}
         for site, table in counts.items()
         for k, true in enumerate(names)
         for p, predicted in enumerate(names)
     ]
-    by_class = _heat(
-        names,
-        list(counts),
-        recognised,
-        titles=("class", ""),
-        hover="%{y}: %{z:.1f}% of the rows of %{x} are recognised",
-    )
+    hover = "%{y}: %{z:.1f}% of the rows of %{x} are recognised"
+    by_class = _heat(names, list(counts), recognised, titles=("class", ""), hover=hover)
     return [
         Drawing(
             "confusion",
@@ -149,8 +135,7 @@ def _reliability(at: Mapping[str, list[Result]]) -> list[Drawing]:
         return []
     frame = pd.DataFrame(lines)
     views = []
-    sites = [ALL, *(at if len(at) <= MOST_SITES else ())]
-    for site in sites:
+    for site in [ALL, *(at if len(at) <= MOST_SITES else ())]:
         part = _pooled(frame if site == ALL else frame[frame["site"] == site])
         figure = canvas(x="confidence, %", y="right, %", height=360, legend=False)
         figure.add_scatter(
@@ -167,17 +152,12 @@ def _reliability(at: Mapping[str, list[Result]]) -> list[Drawing]:
         figure.update_xaxes(range=[-2, 102])
         figure.update_yaxes(range=[-2, 102])
         views.append(View(site, figure))
-    return [
-        Drawing(
-            "reliability",
-            "Can the probabilities be trusted?",
-            "How many answers are right, by how sure the model says it is, at sites that it never "
-            "saw. On the dotted line, stated and true probability agree; below it, the model is "
-            f"too sure. Points stand for at least {FEWEST_ROWS} rows.",
-            views,
-            frame,
-        )
-    ]
+    says = (
+        "How many answers are right, by how sure the model says it is, at sites that it never saw. "
+        "On the dotted line, stated and true probability agree; below it, the model is too sure. "
+        f"Points stand for at least {FEWEST_ROWS} rows."
+    )
+    return [Drawing("reliability", "Can the probabilities be trusted?", says, views, frame)]
 
 
 def _residuals(findings: Findings, at: Mapping[str, list[Result]]) -> list[Drawing]:
@@ -214,46 +194,33 @@ def _residuals(findings: Findings, at: Mapping[str, list[Result]]) -> list[Drawi
         )
         views.append(View(site, figure))
     says = "Rows at sites that the model never saw, at most 200 of each, in the label's unit."
+    off = (
+        f"{says} A box that is beside the dotted line is a site at which all predictions are too "
+        "high or too low."
+    )
+    same = f"{says} On the dotted line, both are the same."
+    title = "How far off are the predictions at each site?"
     return [
-        Drawing(
-            "residuals",
-            "How far off are the predictions at each site?",
-            f"{says} A box that is beside the dotted line is a site at which all predictions are "
-            "too high or too low.",
-            [View("", errors)],
-            frame,
-        ),
-        Drawing(
-            "predicted",
-            "Do predictions follow the labels?",
-            f"{says} On the dotted line, both are the same.",
-            views,
-            frame,
-        ),
+        Drawing("residuals", title, off, [View("", errors)], frame),
+        Drawing("predicted", "Do predictions follow the labels?", same, views, frame),
     ]
 
 
 def _pooled(frame: pd.DataFrame) -> pd.DataFrame:
     """Bins of several runs and sites as one curve, weighed by rows; small ones are left out."""
-    weighed = frame.assign(
-        place=(10 * frame["confidence"]).apply(math.ceil),
-        sure=frame["rows"] * frame["confidence"],
-        hits=frame["rows"] * frame["right"],
-    )
-    total = weighed.groupby("place")[["rows", "sure", "hits"]].sum()
+    shares = ["confidence", "right"]
+    weighed = frame[["rows"]].join(frame[shares].mul(frame["rows"], axis=0))
+    total = weighed.groupby(np.ceil(10 * frame["confidence"])).sum()
     total = total[total["rows"] >= FEWEST_ROWS]
-    return total.assign(
-        confidence=total["sure"] / total["rows"], right=total["hits"] / total["rows"]
-    )
+    return total.assign(**{name: total[name] / total["rows"] for name in shares})
 
 
 def _orders(findings: Findings, frame: pd.DataFrame) -> list[Drawing]:
     """The score at each left-out site in every order: of the chosen method, and of fine-tuning."""
     metric, views, lines = findings.ranking.metric, [], []
     for row in dict.fromkeys((findings.choice.method, UNPROTECTED)):
-        found = scores_of(frame, row)
         by_site = {
-            site: by_unit({place: found[place] for place in found if place[1] == site}, Unit.ORDER)
+            site: by_unit(scores_of(frame[frame["target"] == site], row), Unit.ORDER)
             for site in findings.scores
         }
         if all(len(of) < 2 for of in by_site.values()):
@@ -292,24 +259,21 @@ def _columns(shifts: Sequence[SiteShift]) -> list[Drawing]:
     names = list(dict.fromkeys(each.column for shift in shifts for each in shift.columns))
     if not names or len(names) > 3 * MOST_SITES:
         return []
-    views = []
-    for label, value in (("gap", "distance"), ("missing values", "missing")):
-        table = np.full((len(shifts), len(names)), math.nan)
-        for line, shift in enumerate(shifts):
-            for each in shift.columns:
-                table[line, names.index(each.column)] = getattr(each, value)
-        figure = _heat(
-            names, sites, table, titles=("", ""), hover=f"%{{y}}, %{{x}}: {label} %{{z:.0f}}%"
-        )
-        views.append(View(label, figure))
     lines = [{"site": shift.site, **vars(each)} for shift in shifts for each in shift.columns]
+    frame, views = pd.DataFrame(lines), []
+    for label, value in (("gap", "distance"), ("missing values", "missing")):
+        wide = frame.pivot(index="site", columns="column", values=value)
+        table = wide.reindex(index=sites, columns=names)
+        hover = f"%{{y}}, %{{x}}: {label} %{{z:.0f}}%"
+        figure = _heat(names, sites, table.to_numpy(), titles=("", ""), hover=hover)
+        views.append(View(label, figure))
     says = (
         "The columns that differ most at each site, in %: the largest gap between the distribution "
         "functions of the site and of all others, and the share of rows without a value. Empty: "
         "not among the columns that differ most there."
     )
     title = "Which columns differ, and where are values missing?"
-    return [Drawing("columns", title, says, views, pd.DataFrame(lines))]
+    return [Drawing("columns", title, says, views, frame)]
 
 
 def expected_scores(findings: Findings) -> Drawing:

@@ -26,7 +26,6 @@ from ..results.summary import (
 )
 from ..results.verdict import Recommendation, recommend
 from ..runs.plan.select import MAJORITY
-from ..runs.result import TargetScores
 from ..tasks.metrics import MIXED, guess_words, listed
 from .choice import MethodChoice, make_choice
 from .curve import Curve, fit_curve, gain_of_rows, points
@@ -173,16 +172,14 @@ def find_all(frame: pd.DataFrame, sites: SiteRows, *, in_time: bool = False) -> 
     mean = _mean(runs, method) or 0.0
     known = runs.assign(known=[result.source_score(1) for result in results])
     source_score = _mean(known, method, "known") or 0.0
-    judged = {
-        site: _scores_at(frame, site, choice.without.get(site, method))
-        for site in dict.fromkeys(runs["target"])
-    }
+    at = {site: runs_at(frame, site, choice) for site in dict.fromkeys(runs["target"])}
+    judged = {site: list(scores_of(of, choice.at(site)).values()) for site, of in at.items()}
     sizes = {result.target.name: result.target.rows for result in results}
     metric = ranking.metric
     expectation, majority = expect_in(metric, judged, sizes), _mean(frame, MAJORITY)
     scores = {site: float(np.mean(of_site)) for site, of_site in judged.items()}
     pooled = beside(frame, ranking, method)
-    by_site = {site: _targets(frame, site, choice.without.get(site, method)) for site in judged}
+    by_site = {site: [result.target for result in of["result"]] for site, of in at.items()}
     classes = _classes(runs)
     evidence = (
         gather({site: [run.confusion for run in of] for site, of in by_site.items()})
@@ -229,15 +226,10 @@ def _mean(frame: pd.DataFrame, row: str, column: str = "") -> float | None:
     return found.mean if found is not None else None
 
 
-def _scores_at(frame: pd.DataFrame, site: str, row: str) -> list[float]:
-    """The scores of a row at a left-out site, one per run."""
-    return list(scores_of(frame[frame["target"] == site], row).values())
-
-
-def _targets(frame: pd.DataFrame, site: str, row: str) -> list[TargetScores]:
-    """What was measured of a row at a left-out site, once per run."""
-    runs = frame[(frame["target"] == site) & (frame["row"] == row) & frame["score"].notna()]
-    return [result.target for result in runs["result"]]
+def runs_at(frame: pd.DataFrame, site: str, choice: MethodChoice) -> pd.DataFrame:
+    """The runs at a left-out site, with a score, of the method that was chosen without it."""
+    here = (frame["target"] == site) & (frame["row"] == choice.at(site))
+    return frame[here & frame["score"].notna()]
 
 
 def _classes(runs: pd.DataFrame) -> tuple[ClassFinding, ...]:

@@ -111,8 +111,7 @@ def answer_from_sums(sums: Mapping[str, FromSums]) -> dict[str, str]:
     if not sums:
         return {}
     found = next(iter(sums.values()))
-    metric = found.shown
-    text = f"{found.line()}."
+    metric, text = found.shown, f"{found.line()}."
     if found.low is not None and found.high is not None:
         text += (
             f" If the sites to learn from are drawn again at random, this mean is between "
@@ -177,15 +176,11 @@ class SiteSums:
     def head(self, names: Iterable[str]) -> tuple[Head, Tensor]:
         """The head of these sites, one that is named twice counting twice; which classes it saw."""
         entry: ClosedForm = self.system.entry
-        drawn = Counter(names)
-        sums = DomainSums(
-            {
-                name: {key: count * tensor for key, tensor in self.sums[name].items()}
-                if count > 1
-                else self.sums[name]
-                for name, count in drawn.items()
-            }
-        )
+        parts = {}
+        for name, count in Counter(names).items():
+            own = self.sums[name]
+            parts[name] = {key: count * of for key, of in own.items()} if count > 1 else own
+        sums = DomainSums(parts)
         with torch.no_grad():
             return entry.fit(sums), self.task.seen(sums.added()["counts"])
 
@@ -249,17 +244,11 @@ def _comparable(benchmark: Benchmark, *scenarios: Scenario) -> bool:
         columns, domain = scenario.preprocessing, scenario.sources[0]
         if isinstance(columns, TablePreprocessing):
             rows = torch.as_tensor(np.asarray(domain.inputs))[domain.train]
-            empty = {
-                name
-                for name, values in zip(columns.features, rows.T, strict=False)
-                if name.endswith(" missing") and bool((values == 1).all())
-            }
-            if empty:
-                return False
-    states = [
-        each.preprocessing.state_dict() if each.preprocessing else None for each in (first, second)
-    ]
-    return same(*states)
+            for name, values in zip(columns.features, rows.T, strict=False):
+                if name.endswith(" missing") and bool((values == 1).all()):
+                    return False
+    kept = (each.preprocessing for each in (first, second))
+    return same(*(each.state_dict() if each else None for each in kept))
 
 
 def _values(
@@ -294,11 +283,8 @@ def _curve(sites: SiteSums, names: Sequence[str]) -> Curve | None:
         order = [names[place] for place in draws.permutation(len(names))]
         for size in sizes:
             head = sites.head(order[:size])
-            points += [
-                Point(size, site, sites.score(head, site))
-                for site in order[size:]
-                if site != names[0]
-            ]
+            judged = [site for site in order[size:] if site != names[0]]
+            points += [Point(size, site, sites.score(head, site)) for site in judged]
     return fit_curve(points)
 
 

@@ -1,7 +1,5 @@
 """The page of an audit: the verdict, an answer per question, tables and figures, in one file."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 from ..report.page import needed, rendered
@@ -25,7 +23,7 @@ OF_SITES = (
 )
 
 
-def audit_page(done: Audit, findings: Findings) -> str:
+def audit_page(done: "Audit", findings: Findings) -> str:
     """The whole page as text."""
     needed()
     from .figures import figures
@@ -42,25 +40,14 @@ def audit_page(done: Audit, findings: Findings) -> str:
 
 def _class_table(findings: Findings) -> dict[str, Any]:
     """The title, the header, the rows and the note of a table, for the template."""
-    rows = [
-        [
-            each.name,
-            f"{each.rows:,}",
-            percent(each.sensitivity),
-            f"{percent(each.lowest_sensitivity)} ({each.lowest_at})"
-            if each.lowest_at is not None
-            else "–",
-            percent(each.specificity),
-        ]
-        for each in findings.classes
-    ]
-    return {
-        "words": False,
-        "title": f"Classes at left-out sites, {findings.choice.method}",
-        "header": ["class", "rows", "sensitivity", "lowest", "specificity"],
-        "rows": rows,
-        "note": OF_CLASSES,
-    }
+    rows = []
+    for each in findings.classes:
+        lowest = f"{percent(each.lowest_sensitivity)} ({each.lowest_at})"
+        cells = [percent(each.sensitivity), lowest if each.lowest_at is not None else "–"]
+        rows.append([each.name, f"{each.rows:,}", *cells, percent(each.specificity)])
+    title = f"Classes at left-out sites, {findings.choice.method}"
+    header = ["class", "rows", "sensitivity", "lowest", "specificity"]
+    return {"words": False, "title": title, "header": header, "rows": rows, "note": OF_CLASSES}
 
 
 def _site_table(findings: Findings) -> dict[str, Any]:
@@ -76,18 +63,7 @@ def _site_table(findings: Findings) -> dict[str, Any]:
         ]
         for shift in findings.shifts
     ]
-    header = [
-        "site",
-        "rows",
-        "score",
-        "chosen without it",
-        "separation",
-        "columns that differ most",
-    ]
-    return {
-        "title": "Sites",
-        "words": True,
-        "header": header,
-        "rows": rows,
-        "note": OF_SITES.format(unit=f"in {metric.unit.strip()}, " if metric.unit else ""),
-    }
+    header = ["site", "rows", "score", "chosen without it", "separation"]
+    header.append("columns that differ most")
+    note = OF_SITES.format(unit=f"in {metric.unit.strip()}, " if metric.unit else "")
+    return {"title": "Sites", "words": True, "header": header, "rows": rows, "note": note}

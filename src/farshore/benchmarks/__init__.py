@@ -1,7 +1,5 @@
 """Benchmarks by name; other packages add theirs in the entry-point group `farshore.benchmarks`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -58,11 +56,11 @@ hf-dataset | .own.hf_dataset:HFDataset | own data |
     a Hugging Face data set with a column for the domain
 """
 )
-BENCHMARKS: Registry[type[Benchmark]] = Registry(
+BENCHMARKS: "Registry[type[Benchmark]]" = Registry(
     "benchmark", "farshore.benchmarks", BUILTIN, __name__
 )
 
 
-def make_benchmark(benchmark: str, options: Mapping[str, Any] | None = None) -> Benchmark:
+def make_benchmark(benchmark: str, options: Mapping[str, Any] | None = None) -> "Benchmark":
     """Return the benchmark of this name with these options, validated."""
     return BENCHMARKS.get(benchmark)(options)

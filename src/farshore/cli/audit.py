@@ -1,9 +1,7 @@
 """`farshore audit`: what to expect at a new site, and which method to use."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,11 +9,6 @@ from ..errors import FarshoreError
 from .data_options import BENCHMARK, DataOptions, TrainingOptions, settings_of
 from .engine_options import ROOT, RUNS, EngineOptions, carry_out_plan, print_line, use_root
 from .flags import Except, answers, argument, command, flag, split_names
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from ..auditing.audit import Audit
 
 
 @command
@@ -61,7 +54,6 @@ def audit(
     from ..auditing.audit import carry_out_audit
     from ..base.files import check_writable
     from ..benchmarks import make_benchmark
-    from ..runs.plan.plan import Plan
     from ..runs.plan.select import select_methods
     from ..runs.store.store import Store
     from .method_groups import method_groups
@@ -79,14 +71,11 @@ def audit(
     named = split_names(methods)
     candidates = None if named is None else select_methods(named, method_groups())
 
-    def perform(plan: Plan, store: Store) -> None:
-        carry_out_plan(console, plan, store, engine)
-
     done = carry_out_audit(
         fields,
         candidates,
         store=Store(runs),
-        perform=perform,
+        perform=lambda plan, store: carry_out_plan(console, plan, store, engine),
         say=lambda text: print_line(console, text),
         device=engine.chosen_device,
         workers=engine.workers,
@@ -103,13 +92,6 @@ def audit(
         print_line(console, f"{done.decision} {done.verdict}")
         print_line(console, f"the reasons are in {done.report(page.with_suffix('.json'))}")
         raise typer.Exit(2)
-    print_answers(console, done)
-    print_next(console, *done.next_step)
-    print_line(console, write_findings(done, page))
-
-
-def print_answers(console: Console, done: Audit) -> None:
-    """Print the decision, the verdict and its conditions, then each question with its answer."""
     console.print(f"\n{done.decision}", style="bold", highlight=False)
     console.print(done.verdict, highlight=False)
     console.print(" ".join(filter(None, (done.conditions, done.design[1]))), highlight=False)
@@ -117,10 +99,7 @@ def print_answers(console: Console, done: Audit) -> None:
     for question, text in done.answers.items():
         console.print(question, style="bold", highlight=False)
         console.print(f"{text}\n", highlight=False)
-
-
-def write_findings(done: Audit, page: Path) -> str:
-    """Write the page, and the numbers next to it; return where they are."""
+    print_next(console, *done.next_step)
     numbers = done.report(page.with_suffix(".json"))
     answers["page"] = page
-    return f"the page is {done.report(page)}, the numbers are {numbers}"
+    print_line(console, f"the page is {done.report(page)}, the numbers are {numbers}")

@@ -1,7 +1,5 @@
 """`farshore benchmarks`: list the benchmarks, or describe one."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from .flags import answers, argument, command
@@ -42,18 +40,13 @@ def benchmarks(
     console.print(plain_table("\noptions", ["name", "default", "meaning"], options, text=True))
 
 
-def _tell(name: str, about: str, data: str) -> None:
-    answers.setdefault("benchmarks", []).append({"name": name, "data": data, "about": about})
-
-
-def _list(console: Console) -> None:
+def _list(console: "Console") -> None:
     """Print every benchmark and whether its data are here, without importing torch."""
     from ..benchmarks import BENCHMARKS, OWN_DATA
     from ..data.downloads.public_files import data_root, is_prepared
     from .tables import plain_table
 
-    root = data_root()
-    rows, own = [], []
+    root, told = data_root(), answers.setdefault("benchmarks", [])
     for name in BENCHMARKS.names():
         if name in BENCHMARKS.listed:
             _, what, group, files = BENCHMARKS.listed[name]
@@ -61,15 +54,12 @@ def _list(console: Console) -> None:
             kind = BENCHMARKS.get(name)
             group, what = OWN_DATA if kind.own_data else "", kind.summary
             files = kind.set_name or ""
-        if group == OWN_DATA:
-            own.append([name, what])
-            _tell(name, what, "own")
-            continue
-        where = "included"
-        if files:
+        where = "own" if group == OWN_DATA else "included"
+        if where == "included" and files:
             where = "prepared" if is_prepared(files, root) else "not prepared"
-        rows.append([name, where, what])
-        _tell(name, what, where)
+        told.append({"name": name, "data": where, "about": what})
+    own = [[each["name"], each["about"]] for each in told if each["data"] == "own"]
+    rows = [[*each.values()] for each in told if each["data"] != "own"]
     console.print(plain_table("benchmarks", ["name", "data", "what it is"], rows, text=True))
     console.print(plain_table("your own data", ["name", "what it is"], own, text=True))
     console.print(f"prepared data are in {root}", soft_wrap=True)

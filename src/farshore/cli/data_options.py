@@ -1,7 +1,5 @@
 """The flags that choose data, network and training, in groups that commands share."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -58,7 +56,7 @@ class TextOptions:
     encoding: str | None = flag("text file: its encoding, for example cp1252 [default: utf-8]")
     decimal: str | None = flag("text file: decimal mark of numbers, . or , [default: .]")
 
-    def form(self) -> TextForm:
+    def form(self) -> "TextForm":
         """The same for the reader of tables, which refuses what it does not know."""
         from ..data.tables.read_table import TextForm
 
@@ -135,6 +133,8 @@ class DataOptions:
 
         benchmark: a name, or the path of own data.
         """
+        from ..benchmarks import BENCHMARKS
+
         options = self._options()
         if benchmark.startswith(HF_DATASET):
             options["path"], benchmark = benchmark.removeprefix(HF_DATASET), "hf-dataset"
@@ -144,7 +144,10 @@ class DataOptions:
             table = "image-table" if "image" in options else "table"
             benchmark = "image-folder" if folder else table
         network_settings = network_assignments(self.network_set)
-        if "weights" in options and not _has_weights(benchmark, self.network):
+        of_network = self.network is not None or (
+            "weights" in options and "weights" not in BENCHMARKS.get(benchmark).Options.model_fields
+        )
+        if "weights" in options and of_network:
             network_settings.setdefault("weights", options.pop("weights"))
         chosen = {"network": self.network, "network_settings": network_settings}
         return {"benchmark": benchmark, "options": options, **chosen}
@@ -198,13 +201,6 @@ def settings_of(assigned: list[str] | None, train: str | None) -> dict[str, obje
 
     given = {"train": train} if train is not None else {}
     return {**parse_assignments(assigned or []), **given}
-
-
-def _has_weights(benchmark: str, network: str | None) -> bool:
-    """Whether the benchmark has an option for the weights of its own network."""
-    from ..benchmarks import BENCHMARKS
-
-    return network is None and "weights" in BENCHMARKS.get(benchmark).Options.model_fields
 
 
 def is_path(name: str) -> bool:

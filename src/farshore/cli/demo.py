@@ -1,7 +1,5 @@
 """`farshore demo`: what the package is for, on data that it contains, in a minute or two."""
 
-from __future__ import annotations
-
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -96,7 +94,7 @@ def write_table(path: Path) -> int:
     return len(table)
 
 
-def lessons(frame: pd.DataFrame) -> list[str]:
+def lessons(frame: "pd.DataFrame") -> list[str]:
     """How much fine-tuning depends on the order, and what replay adds to a naive method."""
     from ..results.select import scored
     from ..results.summary import Unit, by_unit, metric_of, paired, scores_of
@@ -123,7 +121,7 @@ def lessons(frame: pd.DataFrame) -> list[str]:
     return texts
 
 
-def plan_demo(steps: int = STEPS) -> Experiment:
+def plan_demo(steps: int = STEPS) -> "Experiment":
     """The comparison behind the demo; joint sees all sources at once, so one order is enough."""
     from ..runs.plan.comparison import make_comparison
 

@@ -1,7 +1,5 @@
 """The engine options that commands share, and how a command carries out a plan with them."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 from pathlib import Path
@@ -89,7 +87,7 @@ class EngineOptions:
 
         return choose_device(self.device)
 
-    def make(self, plan: Plan) -> Engine:
+    def make(self, plan: "Plan") -> "Engine":
         """Create the engine. Its workers start with the first run."""
         gpu = self.chosen_device == "cuda"
         if self.engine == "ray":
@@ -113,9 +111,9 @@ class EngineOptions:
 
 
 def carry_out_plan(
-    console: Console,
-    plan: Plan,
-    store: Store,
+    console: "Console",
+    plan: "Plan",
+    store: "Store",
     options: EngineOptions,
     keep: KeepOptions | None = None,
 ) -> bool:
@@ -135,12 +133,11 @@ def carry_out_plan(
     failures: list[str] = []
     if todo:
         keep.prepare_log(store.runs)
+        kept = Keep(states=keep.keep_states, log=keep.log)
         try:
             with options.make(plan) as engine, PlanProgress(console, plan, store) as shown:
-                kept = Keep(states=keep.keep_states, log=keep.log)
-                failures = carry_out(
-                    plan, store, engine, todo=todo, keep=kept, report=shown.report
-                ).failures
+                done = carry_out(plan, store, engine, todo=todo, keep=kept, report=shown.report)
+            failures = done.failures
         except KeyboardInterrupt:
             total = len(plan.unique())
             left = len(open_runs(plan, store)[0])
@@ -165,7 +162,7 @@ def use_root(root: Path | None) -> None:
         os.environ["FARSHORE_DATA"] = str(root)
 
 
-def print_left_out(console: Console, plan: Plan) -> None:
+def print_left_out(console: "Console", plan: "Plan") -> None:
     """Print which runs of the plan cannot be carried out now, and why."""
     for benchmark, absent in plan.absent.items():
         why = f"not available here ({absent.why}); {absent.runs} runs left out"
@@ -176,7 +173,7 @@ def print_left_out(console: Console, plan: Plan) -> None:
         print_line(console, f"... and {len(plan.waiting) - SHOWN_FAILURES} more are waiting")
 
 
-def print_line(console: Console, text: str) -> None:
+def print_line(console: "Console", text: str) -> None:
     """Print a line: unchanged in a log; in a terminal it wraps by words, and pages are links."""
     from .tables import linked
 

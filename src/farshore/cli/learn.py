@@ -1,7 +1,5 @@
 """`farshore learn`: train a model on the data of one more site."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -61,23 +59,19 @@ class NewModelOptions:
         "new model: folder of a template, with which all models to join begin (`farshore join`)"
     )
 
-    def new_model(self, label: str | None) -> NewModel:
+    def new_model(self, label: str | None) -> "NewModel":
         """The model that the first site creates. label: the column with the class."""
         from ..data.tables.columns import named_classes
         from ..deployment.new_model import NewModel
 
         listed = self.classes
         weights = {"weights": self.weights} if self.weights is not None else {}
+        same = ("method", "network", "memory", "seed", "metric", "template")
         return NewModel(
-            method=self.method,
-            network=self.network,
-            memory=self.memory,
+            **{name: getattr(self, name) for name in same},
             settings=data_options.settings_of(self.set, self.train),
             network_settings=data_options.network_assignments(self.network_set) | weights,
             classes=named_classes(listed, label, "--classes") if listed is not None else None,
-            seed=self.seed,
-            metric=self.metric,
-            template=self.template,
         )
 
 
@@ -103,7 +97,7 @@ class ColumnOptions:
     log_label: bool = flag("new model: learn the logarithm of a positive number", False)
     unit: str | None = flag("new model: the unit of a number, for texts")
 
-    def with_label(self, label: str | None) -> Columns:
+    def with_label(self, label: str | None) -> "Columns":
         """These columns and the one with the class."""
         from pydantic import ValidationError
 
@@ -211,11 +205,11 @@ def learn(
 
 
 def _make_template(
-    console: Console,
+    console: "Console",
     folder: Path,
     data: Path,
     name: str | None,
-    columns: Columns,
+    columns: "Columns",
     new: NewModelOptions,
     training: SiteTraining,
     written: data_options.TextOptions,
@@ -247,15 +241,14 @@ def _make_template(
         print(printable(f"- {line}"))
 
 
-def _print_learned(console: Console, what: str, done: Learned) -> None:
+def _print_learned(console: "Console", what: str, done: "Learned") -> None:
     """Print the scores at the site, and those at past sites before and after."""
     from ..results.text import score_text
     from ..tasks.metrics import METRICS, in_unit
     from .tables import plain_table
 
-    told = {"rows": done.rows, "scores": done.scores, "metric": done.metric}
-    answers.update(sites=done.order, created=done.created, before=done.before, after=done.after)
-    answers.update(told)
+    told = ("created", "before", "after", "rows", "scores", "metric")
+    answers.update(sites=done.order, **{name: getattr(done, name) for name in told})
     metric = in_unit(METRICS[done.metric], done.unit)
     shown = percent if metric.digits is None else partial(score_text, metric)
     scores = ", ".join(f"{part} {shown(value)}" for part, value in done.scores.items())

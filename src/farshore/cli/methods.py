@@ -1,7 +1,5 @@
 """`farshore methods`: list the methods, or explain one."""
 
-from __future__ import annotations
-
 import inspect
 from typing import TYPE_CHECKING
 
@@ -31,17 +29,12 @@ def methods(
     from ..training.profiles import PROFILES
 
     kind = catalog.find(name)
-    settings = kind.Settings.searched()
-    answers.update(
-        name=kind.name,
-        group=kind.group,
-        reference=kind.reference,
-        about=inspect.getdoc(kind),
-        settings={key: str(setting.default) for key, setting in settings.items()},
-    )
+    base, about = kind.Settings.searched(), inspect.getdoc(kind)
+    told = {each: getattr(kind, each) for each in ("name", "group", "reference")}
+    defaults = {key: str(setting.default) for key, setting in base.items()}
+    answers.update(told, about=about, settings=defaults)
     console.print(f"{kind.name} ({kind.group}; {kind.reference})\n")
-    console.print(inspect.getdoc(kind) or "")
-    base = kind.Settings.searched()
+    console.print(about or "")
     rows = [
         [key, *_default_and_search(setting), kind.Settings.model_fields[key].description or ""]
         for key, setting in base.items()
@@ -56,13 +49,13 @@ def methods(
             console.print(plain_table(title, ["name", "default", "search"], differing, text=True))
 
 
-def _list(console: Console) -> None:
+def _list(console: "Console") -> None:
     """Print every method with what it does, without importing torch for those of farshore."""
     from ..adaptation import ADAPTATIONS
     from ..methods import GROUPS, METHODS
     from .tables import plain_table
 
-    groups: dict[str, list[list[str]]] = {group: [] for group in GROUPS}
+    told = answers.setdefault("methods", [])
     for registry in (METHODS, ADAPTATIONS):
         for name in registry.names():
             if name in registry.listed:
@@ -70,16 +63,15 @@ def _list(console: Console) -> None:
             else:  # from another package
                 kind = registry.get(name)
                 group, what = kind.group, (inspect.getdoc(kind) or "").split("\n")[0]
-            groups.setdefault(group, []).append([f"  {name}", what])
-            told = {"name": name, "group": group, "about": what}
-            answers.setdefault("methods", []).append(told)
+            told.append({"name": name, "group": group, "about": what})
     rows = []
-    for group, lines in groups.items():
-        rows += [[f"{group}:", ""], *lines]
+    for group in dict.fromkeys([*GROUPS, *(each["group"] for each in told)]):
+        rows.append([f"{group}:", ""])
+        rows += [[f"  {of['name']}", of["about"]] for of in told if of["group"] == group]
     console.print(plain_table("methods", ["name", "what it does"], rows, text=True))
     console.print("next, see what one of them minimises, its paper and its settings:")
     console.print("  farshore methods NAME")
 
 
-def _default_and_search(setting: Searched) -> tuple[str, str]:
+def _default_and_search(setting: "Searched") -> tuple[str, str]:
     return str(setting.default), str(setting.search) if setting.search is not None else "fixed"

@@ -1,7 +1,5 @@
 """Progress over all runs of a plan: a live view in a terminal, one plain line per run in a log."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -17,7 +15,6 @@ from ..tasks.metrics import several
 from .tables import printable
 
 if TYPE_CHECKING:
-    from ..runs.run import Run
     from ..runs.store.store import Store
 
 # How many runs in progress the live view names.
@@ -43,7 +40,7 @@ class PlanProgress:
     on the target must not be seen before the selection.
     """
 
-    def __init__(self, console: Console, plan: Plan, store: Store) -> None:
+    def __init__(self, console: Console, plan: Plan, store: "Store") -> None:
         self.console = console
         self.store = store
         self.plan = plan
@@ -61,7 +58,7 @@ class PlanProgress:
         )
         self.task = self.bar.add_task("starting", total=None)
 
-    def __enter__(self) -> PlanProgress:
+    def __enter__(self) -> "PlanProgress":
         self.bar.start()
         return self
 
@@ -96,17 +93,12 @@ class PlanProgress:
             self.console.print(text, soft_wrap=True)
 
     def _label(self, planned: Planned) -> str:
-        target = f", target {planned.condition.target}" if planned.condition.target else ""
+        run, condition = planned.run, planned.condition
+        target = f", target {condition.target}" if condition.target else ""
+        order = f", order {' '.join(run.order)}" if run.order else ", listed order"
         trial = f", trial {planned.trial}" if self.searched else ""
-        return (
-            f"{planned.run.method} on {planned.condition.benchmark}{target}"
-            f"{self._order(planned.run)}, seed {planned.seed}{trial}"
-        )
-
-    def _order(self, run: Run) -> str:
-        if not self.orders:
-            return ""
-        return f", order {' '.join(run.order)}" if run.order else ", listed order"
+        shown = f"{target}{order if self.orders else ''}, seed {planned.seed}{trial}"
+        return f"{run.method} on {condition.benchmark}{shown}"
 
     def _lines(self, progress: Progress) -> Iterable[str]:
         """What the live view shows below the bar."""

@@ -1,7 +1,5 @@
 """`farshore predict`: labels, probabilities and strangeness of each row."""
 
-from __future__ import annotations
-
 import math
 import sys
 from collections import Counter
@@ -33,7 +31,7 @@ class Seen:
     marked: int = 0
     first_marked: str = ""
 
-    def add(self, table: pd.DataFrame) -> None:
+    def add(self, table: "pd.DataFrame") -> None:
         """Count the rows of the next chunk."""
         import pandas as pd
 
@@ -72,7 +70,7 @@ class Seen:
         return lines
 
 
-def _counted(cells: pd.Series) -> dict[str, int]:
+def _counted(cells: "pd.Series") -> dict[str, int]:
     return {str(cell): int(count) for cell, count in cells.value_counts(sort=False).items()}
 
 

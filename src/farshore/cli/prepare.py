@@ -1,7 +1,5 @@
 """`farshore prepare`: download the public files of a benchmark and build its domains."""
 
-from __future__ import annotations
-
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -62,7 +60,7 @@ def prepare(
 class DownloadBar:
     """A progress bar with the interface that pooch expects."""
 
-    def __init__(self, progress: Progress, name: str) -> None:
+    def __init__(self, progress: "Progress", name: str) -> None:
         self.progress = progress
         self.task = progress.add_task(name, total=None)
         self._total: float | None = None

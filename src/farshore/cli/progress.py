@@ -69,15 +69,11 @@ class ProgressObserver(Observer):
         def text(value: float) -> str:
             return metric.text(value).replace("\u2212", "-")
 
+        shown = [f"{name} {text(value)}" for name, value in scored.items()]
         if len(scored) > MOST_SCORES:
             chosen = min if metric.higher_is_better else max
             worst = chosen(scored, key=lambda name: scored[name])
-            itself = f"{domain} {text(scored[domain])}  " if domain in scored else ""
-            mean = sum(scored.values()) / len(scored)
-            shown = (
-                f"{itself}mean of all {len(scored)} {text(mean)}  worst {worst} "
-                f"{text(scored[worst])}"
-            )
-        else:
-            shown = "  ".join(f"{name} {text(value)}" for name, value in scored.items())
-        self.console.print(f"learned {domain}: validation {shown}")
+            shown = [f"{domain} {text(scored[domain])}"] if domain in scored else []
+            shown.append(f"mean of all {len(scored)} {text(sum(scored.values()) / len(scored))}")
+            shown.append(f"worst {worst} {text(scored[worst])}")
+        self.console.print(f"learned {domain}: validation {'  '.join(shown)}")

@@ -1,7 +1,5 @@
 """The ranking, the verdict and the next command on the terminal, the same for all commands."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,9 +36,9 @@ MOST_ORDERS = 12
 
 
 def print_results(
-    console: Console,
-    frame: pd.DataFrame,
-    experiment: Experiment | None,
+    console: "Console",
+    frame: "pd.DataFrame",
+    experiment: "Experiment | None",
     runs: Path,
     *,
     more: Sequence[str] = (),
@@ -69,7 +67,7 @@ def print_results(
     print_next(console, command, reason)
 
 
-def title_of(frame: pd.DataFrame, experiment: Experiment | None) -> str:
+def title_of(frame: "pd.DataFrame", experiment: "Experiment | None") -> str:
     """What the experiment is about; of runs without one, their method and data."""
     if experiment is not None:
         return experiment.about
@@ -92,8 +90,8 @@ def write_page(runs: Path, name: str) -> str:
 
 
 def print_ranking(
-    console: Console,
-    verdict: Verdict,
+    console: "Console",
+    verdict: "Verdict",
     title: str,
     *,
     further: Mapping[str, Mapping[str, str]] | None = None,
@@ -112,9 +110,7 @@ def print_ranking(
     header += further or {}
     rows: list[list[str]] = []
     heading = ""
-    for standing in ranking.standings:
-        if standing.estimate is None:
-            continue
+    for standing in (each for each in ranking.standings if each.estimate is not None):
         above = "" if standing.rank is not None else UNRANKED.get(standing.kind, standing.kind)
         if above != heading:
             heading = above
@@ -129,13 +125,13 @@ def print_ranking(
         print_line(console, text)
 
 
-def _heading(ranking: Ranking) -> str:
+def _heading(ranking: "Ranking") -> str:
     unit = f" in {ranking.metric.unit.strip()}" if ranking.metric.unit else ""
     return f"{ranking.metric.label} on the unseen target{unit}"
 
 
 def _print(
-    console: Console,
+    console: "Console",
     title: str,
     header: Sequence[str],
     rows: Sequence[Sequence[str]],
@@ -149,7 +145,7 @@ def _print(
         print_line(console, f"a wider terminal also shows: {', '.join(left_out)}")
 
 
-def _cells(standing: Standing, ranking: Ranking) -> list[str]:
+def _cells(standing: "Standing", ranking: "Ranking") -> list[str]:
     text, found, difference = ranking.metric.text, standing.estimate, standing.difference
     assert found is not None
     cells = [
@@ -170,7 +166,7 @@ def _cells(standing: Standing, ranking: Ranking) -> list[str]:
     return [*cells, shown, f"{difference.won} of {difference.units}"]
 
 
-def print_units(console: Console, frame: pd.DataFrame, ranking: Ranking) -> None:
+def print_units(console: "Console", frame: "pd.DataFrame", ranking: "Ranking") -> None:
     """Print the score at every data set, target or order: a mean would hide a bad one."""
     from ..results.summary import Unit
 
@@ -191,7 +187,7 @@ def print_units(console: Console, frame: pd.DataFrame, ranking: Ranking) -> None
     _print(console, title, header, rows, list(standings))
 
 
-def further_columns(frame: pd.DataFrame) -> dict[str, dict[str, str]]:
+def further_columns(frame: "pd.DataFrame") -> dict[str, dict[str, str]]:
     """The columns that a narrow terminal leaves out, by heading and row: means over the runs."""
     from ..results.measures import mean_numbers
     from ..results.summary import metric_of

@@ -34,12 +34,11 @@ def report(
 
     console = make_console()
     problems: list[str] = []
+    form = "svg" if figure == "critical-difference" else "html"
+    path = out if out is not None else Path(f"{figure or 'report'}.{form}")
     if figure is not None:
-        form = "svg" if figure == "critical-difference" else "html"
-        path = out if out is not None else Path(f"{figure}.{form}")
         write_figure(runs, figure, path, experiment=experiment)
     else:
-        path = out if out is not None else Path("report.html")
         problems = write_report(runs, path, experiment=experiment, published=published)
     for text in problems:
         console.print(f"note: {text}", soft_wrap=True)

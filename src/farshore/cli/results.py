@@ -1,7 +1,5 @@
 """`farshore results`: all runs in a folder as one tidy table."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -38,9 +36,8 @@ def results(
         try:
             import pyarrow  # noqa: F401
         except ImportError:
-            raise needs(
-                "parquet", "a .parquet file needs pyarrow", otherwise="write a .csv file"
-            ) from None
+            what = "a .parquet file needs pyarrow"
+            raise needs("parquet", what, otherwise="write a .csv file") from None
         buffer = io.BytesIO()
         frame.to_parquet(buffer, index=False)
         data = buffer.getvalue()
@@ -55,7 +52,7 @@ def results(
     _print_rankings(console, runs)
 
 
-def _print_rankings(console: Console, runs: Path) -> None:
+def _print_rankings(console: "Console", runs: Path) -> None:
     """Print the ranking and the verdict of every experiment whose methods can be ranked."""
     from ..results.collect import collect
     from .ranking import print_results

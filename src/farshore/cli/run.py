@@ -1,7 +1,5 @@
 """`farshore run`: one run with live progress and a table of its result."""
 
-from __future__ import annotations
-
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -113,7 +111,7 @@ def run(
         raise typer.Exit(1)
 
 
-def _temporary_folder() -> TemporaryDirectory[str]:
+def _temporary_folder() -> "TemporaryDirectory[str]":
     from tempfile import TemporaryDirectory
 
     try:
@@ -122,7 +120,9 @@ def _temporary_folder() -> TemporaryDirectory[str]:
         raise FarshoreError(f"no temporary folder can be made: {error}") from None
 
 
-def _carry_out(console: Console, plan: Plan, store: Store, keep: Keep, typed: Run) -> Result:
+def _carry_out(
+    console: "Console", plan: "Plan", store: "Store", keep: "Keep", typed: "Run"
+) -> "Result":
     """Carry out the plan's only run unless it is finished; show and return its result."""
     from ..runs.engines.carry_out import carry_out, open_runs
     from ..runs.engines.engine import InlineEngine
@@ -163,13 +163,13 @@ def _carry_out(console: Console, plan: Plan, store: Store, keep: Keep, typed: Ru
 class _RunReporter:
     """Follows the run while it is carried out."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: "Console") -> None:
         self.console = console
         self.waiting = False
         self.failed: WorkOutcome | None = None
 
     def report(
-        self, planned: Planned | None, outcome: WorkOutcome | None, progress: Progress
+        self, planned: "Planned | None", outcome: "WorkOutcome | None", progress: "Progress"
     ) -> None:
         """Note that the run has ended or failed, or that another process carries it out."""
         if outcome is None and progress.elsewhere and not progress.running and not self.waiting:

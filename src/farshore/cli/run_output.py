@@ -1,7 +1,5 @@
 """What `farshore run` prints: the accuracy matrix, the main scores, and what they are worth."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -18,7 +16,7 @@ SEEN = dict.fromkeys(("continual", "offline", "reference"), "unseen")
 SEEN["adaptation"] = "inputs seen, labels not"
 
 
-def show(result: Result, console: Console) -> None:
+def show(result: "Result", console: "Console") -> None:
     """Print the accuracy matrix and the main scores."""
     from .tables import plain_table
 
@@ -34,10 +32,8 @@ def show(result: Result, console: Console) -> None:
         ["sources (validation rows)", shown(result, result.source_score(1))],
         ["BWT (validation rows)", shown(result, result.backward_transfer(), sign=True)],
     ]
-    title = (
-        f"{result.run.method}{' (offline)' if result.kind == 'offline' else ''} on "
-        f"{result.title}, seed {result.run.seed}"
-    )
+    offline = " (offline)" if result.kind == "offline" else ""
+    title = f"{result.run.method}{offline} on {result.title}, seed {result.run.seed}"
     console.print(plain_table(title, ["", heading(result)], headline))
     console.print(
         f"{result.steps} steps per domain, {' '.join(map(str, result.rows_per_step))} rows per "
@@ -46,7 +42,7 @@ def show(result: Result, console: Console) -> None:
     )
 
 
-def show_matrix(result: Result, console: Console) -> None:
+def show_matrix(result: "Result", console: "Console") -> None:
     """Print the accuracy matrix, or a summary of it where the terminal is too narrow."""
     from .tables import plain_table
 
@@ -72,7 +68,7 @@ def show_matrix(result: Result, console: Console) -> None:
     print_line(console, f"{what} are {where}")
 
 
-def summary(result: Result, row: Sequence[float | None], index: int | None) -> list[str]:
+def summary(result: "Result", row: Sequence[float | None], index: int | None) -> list[str]:
     """Cells about scores after the source at `index` (None: all at once): itself, past, later."""
     from ..runs.result import measured
 
@@ -89,15 +85,15 @@ def summary(result: Result, row: Sequence[float | None], index: int | None) -> l
     return [shown(result, value) for value in values]
 
 
-def heading(result: Result) -> str:
+def heading(result: "Result") -> str:
     """The metric and its unit."""
     metric = result.main_metric
-    unit = metric.unit.strip() if metric is not None else "%"
-    label = metric.label if metric is not None else result.metric
-    return f"{label}, {unit}" if unit else label
+    if metric is None:
+        return f"{result.metric}, %"
+    return ", ".join(filter(None, (metric.label, metric.unit.strip())))
 
 
-def shown(result: Result, value: float | None, *, sign: bool = False) -> str:
+def shown(result: "Result", value: float | None, *, sign: bool = False) -> str:
     """A score in the result's metric; a dash for None."""
     metric = result.main_metric
     if value is None or metric is None:
@@ -110,7 +106,7 @@ def percent(value: float | None, *, sign: bool = False) -> str:
     return "-" if value is None else f"{100 * value:{'+' if sign else ''}.1f}"
 
 
-def show_levels(result: Result, console: Console, typed: Run) -> None:
+def show_levels(result: "Result", console: "Console", typed: "Run") -> None:
     """Print what guessing scores, whether the method is above it, and what to type next.
 
     typed: the run with data and network as they were typed.

@@ -1,17 +1,11 @@
 """`farshore show`: what a model has learned, and its accuracy now."""
 
-from __future__ import annotations
-
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ..base.files import write_output
 from ..errors import FarshoreError
 from .data_options import MODEL, MODEL_NETWORK
 from .flags import answers, argument, command, flag
-
-if TYPE_CHECKING:
-    from ..deployment.summary import Summary
 
 
 @command
@@ -35,37 +29,28 @@ def show(
         return
     if out is not None:
         raise FarshoreError("-o is only allowed with --log: leave it out")
+    from ..deployment.summary import saved_summary, summary
     from ..tasks.metrics import METRICS
     from .run_output import percent
     from .tables import make_console, plain_table
 
-    found = _summary(model, network)
+    found = saved_summary(model) if network is None else None
+    if found is None:
+        from ..deployment.model import Model
+
+        found = summary(Model.open(model, network=network))
     size = sum(path.stat().st_size for path in model.rglob("*") if path.is_file())
     answers.update(model=model, bytes=size, **found)
     facts = [*found["facts"], ["bytes on disk", f"{size:,}"]]
     metric = METRICS.get(found["metric"])
     plain = metric is not None and metric.digits is not None
-    sites = [
-        [*texts, metric.text(score) if plain and metric is not None else percent(score)]
-        for *texts, score in found["sites"]
-    ]
+    shown = metric.text if plain and metric is not None else percent
+    sites = [[*texts, shown(score)] for *texts, score in found["sites"]]
     console = make_console()
     console.print(plain_table(str(model), ["", ""], facts, text=True))
     header = ["", "learned", "rows", "steps", "kept rows", "held out"]
     header.append(f"{found['metric']} now" + ("" if plain else ", %"))
     console.print(plain_table("sites", header, sites))
-
-
-def _summary(folder: Path, network: str | None) -> Summary:
-    """The summary that was saved with the model, or one of the opened model."""
-    from ..deployment.summary import saved_summary, summary
-
-    found = saved_summary(folder) if network is None else None
-    if found is not None:
-        return found
-    from ..deployment.model import Model
-
-    return summary(Model.open(folder, network=network))
 
 
 def _show_log(model: Path, out: Path | None, network: str | None) -> None:

@@ -1,8 +1,5 @@
 """`farshore sweep`: carry out all runs of an experiment; resumable."""
 
-from __future__ import annotations
-
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
@@ -48,7 +45,7 @@ class ChangeOptions:
         if self.scale not in (None, "tiny"):
             raise FarshoreError(f"--scale {self.scale} is not allowed: the only scale is tiny")
 
-    def change(self, experiment: Experiment) -> Experiment:
+    def change(self, experiment: "Experiment") -> "Experiment":
         """The experiment with another search, other weights or at another scale."""
         from ..runs.plan.experiment import check_search, search_by, start_from, with_forms
         from ..runs.plan.narrow import tiny
@@ -59,7 +56,7 @@ class ChangeOptions:
             experiment = start_from(experiment, self.weights)
         return with_forms(tiny(experiment) if self.scale == "tiny" else experiment)
 
-    def narrow(self, experiment: Experiment) -> Experiment:
+    def narrow(self, experiment: "Experiment") -> "Experiment":
         """The part of the experiment that is carried out."""
         from ..runs.plan.narrow import narrow
         from .method_groups import method_groups
@@ -102,6 +99,7 @@ def sweep(
     Example: farshore sweep reproduction/experiments/small.yaml --workers 2
     """
     from ..base.files import check_writable
+    from ..data.tables.read_table import read_table
     from ..results.collect import planned_frame
     from ..results.experiment_table import derived_table, experiment_table
     from ..runs.plan.experiment import make_book, read_experiment
@@ -127,9 +125,14 @@ def sweep(
         if not _show(console, experiment, frame, runs):
             raise typer.Exit(1)
         return
-    elsewhere = _runs_in(done) if done is not None else ()
     plan = make_plan(experiment, store, book, device=engine.chosen_device)
-    plan.runs = [planned for planned in plan.runs if planned.name not in elsewhere]
+    if done is not None:
+        elsewhere = read_table(done, texts=["run"])
+        if "run" not in elsewhere:
+            why = "has no column `run`: give a table that `farshore results` wrote"
+            raise FarshoreError(f"--done {str(done)!r} {why}")
+        names = set(elsewhere["run"])
+        plan.runs = [planned for planned in plan.runs if planned.name not in names]
     if dry_run:
         _dry_run(console, plan, store, engine.workers)
         return
@@ -148,19 +151,7 @@ def sweep(
         raise typer.Exit(1)
 
 
-def _runs_in(table: Path) -> Collection[str]:
-    """The names of the runs in a table that `farshore results` wrote."""
-    from ..data.tables.read_table import read_table
-
-    frame = read_table(table, texts=["run"])
-    if "run" not in frame:
-        raise FarshoreError(
-            f"--done {str(table)!r} has no column `run`: give a table that `farshore results` wrote"
-        )
-    return set(frame["run"])
-
-
-def _dry_run(console: Console, plan: Plan, store: Store, workers: int | None) -> None:
+def _dry_run(console: "Console", plan: "Plan", store: "Store", workers: int | None) -> None:
 
     from ..runs.engines.carry_out import open_runs
     from ..runs.plan.estimate import estimate
@@ -187,7 +178,7 @@ def _dry_run(console: Console, plan: Plan, store: Store, workers: int | None) ->
         )
 
 
-def _show(console: Console, experiment: Experiment, frame: pd.DataFrame, runs: Path) -> bool:
+def _show(console: "Console", experiment: "Experiment", frame: "pd.DataFrame", runs: Path) -> bool:
     """Save the table and print where; return whether it could be saved."""
     from ..results.experiment_table import save_table
 
@@ -199,7 +190,7 @@ def _show(console: Console, experiment: Experiment, frame: pd.DataFrame, runs: P
     return True
 
 
-def _print_frame(console: Console, experiment: Experiment, frame: pd.DataFrame) -> None:
+def _print_frame(console: "Console", experiment: "Experiment", frame: "pd.DataFrame") -> None:
     """Print a table of other numbers than target scores, best first."""
     from .tables import plain_table
 
@@ -210,27 +201,24 @@ def _print_frame(console: Console, experiment: Experiment, frame: pd.DataFrame) 
     if numbers:
         ascending = "seconds" in numbers[0]  # also milliseconds
         shown = shown.sort_values(["benchmark", numbers[0]], ascending=[True, ascending])
-    header, columns = [], []
+    columns = {}
     for name in shown.columns:
         if name.endswith("_standard_error") and name.removesuffix("_standard_error") in shown:
             continue
-        scale = 1 if "seconds" in name or name not in numbers else 100
-        error = f"{name}_standard_error"
-        errors = shown[error] if error in shown else [None] * len(shown)
-        unit = ", %" if scale == 100 else ""
-        header.append(name.replace("_", " ") + unit)
-        pairs = zip(shown[name], errors, strict=True)
-        columns.append([_cell(value, of, scale) for value, of in pairs])
-    rows = [list(row) for row in zip(*columns, strict=True)]
-    console.print(plain_table(f"{experiment.name}: {experiment.about}", header, rows))
+        share = "seconds" not in name and name in numbers
+        errors = shown.get(f"{name}_standard_error", [None] * len(shown))
+        cells = [_cell(*pair, share=share) for pair in zip(shown[name], errors, strict=True)]
+        columns[name.replace("_", " ") + (", %" if share else "")] = cells
+    rows = [list(row) for row in zip(*columns.values(), strict=True)]
+    console.print(plain_table(f"{experiment.name}: {experiment.about}", [*columns], rows))
 
 
-def _cell(value: object, error: object = None, scale: float = 1) -> str:
-    if not isinstance(value, float):
-        return "-" if value is None else str(value)
-    if value != value:
+def _cell(value: object, error: object, *, share: bool) -> str:
+    if value is None or value != value:
         return "-"
-    text = f"{scale * value:.1f}" if scale != 1 else f"{value:.4g}"
+    if not isinstance(value, float):
+        return str(value)
+    text = f"{100 * value:.1f}" if share else f"{value:.4g}"
     if isinstance(error, float) and error == error:
-        text += f" ± {scale * error:.1f}" if scale != 1 else f" ± {error:.2g}"
+        text += f" ± {100 * error:.1f}" if share else f" ± {error:.2g}"
     return text

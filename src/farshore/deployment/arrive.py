@@ -10,8 +10,6 @@ The advice follows from the expectation, or from labels if there are any, and a 
 that is needed, and never less than that of always answering the most frequent class.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -62,7 +60,7 @@ class Arrival:
     row_scores: tuple[float, ...] = ()
 
     @classmethod
-    def recorded(cls, facts: Mapping[str, Any]) -> Arrival | None:
+    def recorded(cls, facts: Mapping[str, Any]) -> "Arrival | None":
         """From the record of a site; None if it was not measured before it was learned."""
         found, counts = facts["arrival"], facts["classes"].values()
         if not found or "error" in found:  # that of numbers

@@ -95,11 +95,7 @@ def fit_labelled(
     usual: the known sites' temperature.
     current: what is applied to these logits so far; None if nothing is.
     """
-    if len(labels) < FEWEST_ROWS:
-        raise FarshoreError(
-            f"{len(labels)} labelled rows are too few to calibrate with: give at least "
-            f"{FEWEST_ROWS}"
-        )
+    _check_enough(labels)
     classes = logits.shape[1]
     zeros = (0.0,) * classes
 
@@ -116,7 +112,10 @@ def fit_labelled(
     }
     outside = {name: _outside(fit, logits, labels) for name, fit in ways.items()}
     measured = {name: _measured(each, labels) for name, each in outside.items()}
-    chosen, refused = _choose(metric, outside, measured, labels)
+    losses = {name: log_losses(each, labels) for name, each in outside.items()}
+    scores = {name: each.score(metric) for name, each in measured.items()}
+    better = METRICS[metric].better
+    chosen, refused = _choose(losses, lambda name: better(scores["nothing"], scores[name]))
     counts = np.bincount(labels, minlength=classes)
     # A temperature alone changes no prediction, unless there were offsets before.
     shifted = current is not None and any(current.offsets)
@@ -133,22 +132,25 @@ def fit_labelled(
     )
 
 
+def _check_enough(labels: np.ndarray) -> None:
+    if len(labels) < FEWEST_ROWS:
+        raise FarshoreError(
+            f"{len(labels)} labelled rows are too few to calibrate with: give at least "
+            f"{FEWEST_ROWS}"
+        )
+
+
 def _choose(
-    metric: str,
-    outside: Mapping[str, np.ndarray],
-    measured: Mapping[str, Measured],
-    labels: np.ndarray,
+    losses: Mapping[str, np.ndarray], harms: Callable[[str], bool]
 ) -> tuple[str, str | None]:
-    """The candidate with the least log loss whose metric has not fallen, and one that has."""
-    losses = {name: log_losses(each, labels) for name, each in outside.items()}
-    scores = {name: each.score(metric) for name, each in measured.items()}
+    """The candidate with the least loss over rows that does no harm, and one that does."""
     chosen, refused = "nothing", None
-    for name in list(outside)[1:]:
+    for name in list(losses)[1:]:
         gain = losses[chosen] - losses[name]
         error = float(gain.std(ddof=1)) / np.sqrt(len(gain))
         if float(gain.mean()) <= LEAST_GAIN * error:
             continue
-        if METRICS[metric].better(scores["nothing"], scores[name]):
+        if harms(name):
             refused = name
         else:
             chosen, refused = name, None
@@ -179,18 +181,8 @@ def _accuracy_change(
     """The interval of the gain in accuracy."""
     old, new = (each.argmax(axis=1) == labels for each in (before, after))
     gained, lost, rows = int((new & ~old).sum()), int((old & ~new).sum()), len(labels)
-    (low_gain, high_gain), (low_loss, high_loss) = (
-        _exact_interval(count, rows) for count in (gained, lost)
-    )
-    return low_gain - high_loss, high_gain - low_loss
-
-
-def _exact_interval(count: int, rows: int) -> tuple[float, float]:
-    """The interval of Clopper and Pearson for a share."""
-    tail = (1 - LEVEL) / 2
-    low = float(stats.beta.ppf(tail, count, rows - count + 1)) if count else 0.0
-    high = float(stats.beta.ppf(1 - tail, count + 1, rows - count)) if count < rows else 1.0
-    return low, high
+    gain, loss = (stats.binomtest(count, rows).proportion_ci(LEVEL) for count in (gained, lost))
+    return float(gain.low - loss.high), float(gain.high - loss.low)
 
 
 @dataclass(frozen=True)
@@ -231,11 +223,7 @@ def fit_numbers(
     usual: the median |error| at sites before they were learned; the spread is the median here over
     it, as if FEWEST_ROWS further rows had the usual one.
     """
-    if len(labels) < FEWEST_ROWS:
-        raise FarshoreError(
-            f"{len(labels)} labelled rows are too few to calibrate with: give at least "
-            f"{FEWEST_ROWS}"
-        )
+    _check_enough(labels)
     width = outputs.shape[1]
     start = current or unchanged(width)
 
@@ -261,11 +249,7 @@ def fit_numbers(
     }
     outside = {name: _outside(fit, outputs, labels) for name, fit in ways.items()}
     errors = {name: np.abs(each - labels).max(axis=1) for name, each in outside.items()}
-    chosen = "nothing"
-    for name in list(ways)[1:]:
-        gain = errors[chosen] - errors[name]
-        if float(gain.mean()) > LEAST_GAIN * float(gain.std(ddof=1)) / np.sqrt(len(gain)):
-            chosen = name
+    chosen, _ = _choose(errors, lambda name: False)
     spread, kind = 1.0, chosen
     if usual:
         here = len(labels) * float(np.median(errors[chosen])) + FEWEST_ROWS * usual

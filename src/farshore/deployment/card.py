@@ -22,15 +22,14 @@ def model_card(model: Model, name: str, licence: str | None = None) -> str:
     head = yaml.safe_dump(
         front_matter(model, name, licence), sort_keys=False, allow_unicode=True, width=100
     )
+    stored = [f"- {escaped(line)}" for line in what_is_stored(model)]
     sections = {
         f"# {escaped(name)}": _summary(model),
         "## Intended use": "To be written: what the model is for, and what it is not for.",
         "## Training data": _sites(model),
         "## Scores": _scores(model),
         "## Limits": _limits(model),
-        "## What is stored of the training data": "\n".join(
-            f"- {escaped(line)}" for line in what_is_stored(model)
-        ),
+        "## What is stored of the training data": "\n".join(stored),
         "## Change log": as_markdown(model.log) if model.log else "There is none.",
     }
     body = "\n\n".join(f"{title}\n\n{text.rstrip()}" for title, text in sections.items())
@@ -44,24 +43,19 @@ def front_matter(model: Model, name: str, licence: str | None) -> dict[str, Any]
     kind_of = "regression" if model.numbers else "classification"
     task = f"{'image' if images else 'tabular'}-{kind_of}"
     kind = "f1" if learner.metric == "macro_f1" else learner.metric
-    results = [
-        {
-            "task": {"type": task},
-            "dataset": {"name": f"{site} (held-out rows)", "type": "private"},
-            "metrics": [{"type": kind, "value": round(score, 4), "name": learner.metric}],
-        }
-        for site, score in model.standing().items()
-    ]
-    head: dict[str, Any] = {"library_name": "farshore"}
-    if licence is not None:
-        head["license"] = licence
-    head |= {
+    results = []
+    for site, score in model.standing().items():
+        data = {"name": f"{site} (held-out rows)", "type": "private"}
+        found = {"type": kind, "value": round(score, 4), "name": learner.metric}
+        results.append({"task": {"type": task}, "dataset": data, "metrics": [found]})
+    return {
+        "library_name": "farshore",
+        **({"license": licence} if licence is not None else {}),
         "pipeline_tag": task,
         "tags": ["continual-learning", "domain-generalization", learner.method_type.name],
         "metrics": [kind],
         "model-index": [{"name": name, "results": results}],
     }
-    return head
 
 
 def _summary(model: Model) -> str:

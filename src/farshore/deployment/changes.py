@@ -7,7 +7,6 @@ same command finishes the work.
 import hashlib
 import json
 import math
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from ..data.progress import following
 from ..data.steps import usual_steps
 from ..data.tables.read_table import TextForm
 from ..errors import DivergedError, FarshoreError, StateError
-from ..learner.learner import Learner
 from ..observer import Observer, follow
 from ..tasks.metrics import METRICS
 from ..training.checkpoints import EVERY, Checkpoints
@@ -70,7 +68,7 @@ def learn(
     folder, observer = Path(folder), observer or Observer()
     check_name(name, "--name")
     _check_options(min_score, validation, size)
-    if not _is_ours(folder):
+    if not ((folder / manifest.MANIFEST).is_file() or manifest.is_free(folder)):
         raise FarshoreError(f"{folder} exists and is not a model: name another folder")
     with exclusive(folder):
         existed = (folder / manifest.MANIFEST).is_file()
@@ -98,29 +96,27 @@ def learn(
         _check_limits(metric, max_drop, min_score)
         if model is None or fresh:
             model = _created(folder, site, new, device=device, observer=observer)
-        if steps is None:
-            steps = usual_steps((1 - validation) * len(site))
-        command = _describe_command(data, site, columns, form, steps=steps, validation=validation)
+        steps = usual_steps((1 - validation) * len(site)) if steps is None else steps
+        how: dict[str, Any] = {"steps": steps, "validation": validation}
+        command = _describe_command(data, site, columns, form, **how)
         checkpoints, gate = _checkpoints(model, every), Gate(max_drop, min_score)
         if model.sites.get(name, {}).get("command") == command:
             checkpoints.clear()  # the process that learned it may have been killed before it could
-            return _learned_already(model, name, site, observer.note)
+            note = f"{name} was learned already, from the same data: nothing was trained"
+            observer.note(note)
+            return model.outcome(name, created=False, notes=[*site.notes, note])
         _check_measurable(model, max_drop)
         try:
-            found, refusal = _judged(
-                model,
-                site,
-                name,
-                gate,
-                columns=columns,
-                steps=steps,
-                validation=validation,
-                new_classes=new_classes,
-                checkpoints=checkpoints,
-            )
+            how |= {"new_classes": new_classes, "checkpoints": checkpoints}
+            found, refusal = _judged(model, site, name, gate, columns=columns, **how)
         except DivergedError as error:
             checkpoints.clear()  # it leads to the same end
-            raise error if created else _with_fixed_settings(error, folder) from None
+            if created:
+                raise
+            raise DivergedError(
+                f"{error}; the settings of {folder} are fixed, so this needs a new model: here, "
+                f"fewer --steps may help; {folder} is unchanged"
+            ) from None
         if refusal is not None:
             checkpoints.clear()
             if not existed:
@@ -174,22 +170,10 @@ def _judged(
     refusal = model.why_refused(gate, domain, scores, outputs)
     if refusal is not None:
         return {}, refusal
-    own = model.agreement_with(domain)
-    found = {
-        "scores": scores,
-        "before": before,
-        "after": model.standing(past),
-        "arrival": arrival,
-        "agreement": own.area if own is not None else None,
-    }
-    return found, None
 
-
-def _learned_already(model: Model, name: str, site: Site, tell: Callable[[str], None]) -> Learned:
-    """What was found when this site was learned by the same command."""
-    note = f"{name} was learned already, from the same data: nothing was trained"
-    tell(note)
-    return model.outcome(name, created=False, notes=[*site.notes, note])
+    own, after = model.agreement_with(domain), model.standing(past)
+    found = {"scores": scores, "before": before, "after": after, "arrival": arrival}
+    return found | {"agreement": own.area if own is not None else None}, None
 
 
 def _check_options(min_score: float | None, validation: float, size: int | None) -> None:
@@ -317,31 +301,14 @@ def forget(folder: str | Path, name: str, *, network: str | None = None) -> Mode
         Checkpoints(Path(folder) / CHECKPOINT, base="").clear()
         if name in names:
             model.drop(name)
-            model.log.append(
-                LogEntry(
-                    action="forgot",
-                    site=f"{FORGOTTEN} {checksum(name)}",
-                    metric=model.learner.metric,
-                    note=_how_forgotten(model.learner, emptied),
-                )
-            )
+            kept = "the rows of all sites in the memory" if emptied else "its rows"
+            note = f"{kept}; the weights stay"
+            if model.learner.system.forgets_exactly:
+                note = "weights recomputed without it"
+            site, metric = f"{FORGOTTEN} {checksum(name)}", model.learner.metric
+            model.log.append(LogEntry(action="forgot", site=site, metric=metric, note=note))
             model.save(keep_previous=False)
         return model
-
-
-def _how_forgotten(learner: Learner, emptied: bool) -> str:
-    if learner.system.forgets_exactly:
-        return "weights recomputed without it"
-    return (
-        "the rows of all sites in the memory; the weights stay"
-        if emptied
-        else ("its rows; the weights stay")
-    )
-
-
-def _is_ours(folder: Path) -> bool:
-    """Whether a model may be made or extended here: nothing of anybody else's lies in it."""
-    return (folder / manifest.MANIFEST).is_file() or manifest.is_free(folder)
 
 
 def _existing(folder: str | Path) -> Path:
@@ -390,11 +357,3 @@ def _describe_command(
     fields = [columns.model_dump(mode="json", exclude={"task"} | unset), written, steps, validation]
     digest.update(json.dumps(fields, sort_keys=True).encode())
     return digest.hexdigest()
-
-
-def _with_fixed_settings(error: DivergedError, folder: Path) -> DivergedError:
-    """What helps after the first site: its settings cannot be changed any more."""
-    return DivergedError(
-        f"{error}; the settings of {folder} are fixed, so this needs a new model: here, fewer "
-        f"--steps may help; {folder} is unchanged"
-    )

@@ -58,10 +58,8 @@ class TableInputs(nn.Module):
         if numbers is not None:
             # Not isinf, which onnxruntime computes in single precision.
             missing = numbers.isnan() | (numbers.abs() == torch.inf)
-            filled = torch.where(missing, self.centre, numbers)
-            scaled = torch.where(
-                missing, 0.0, ((filled - self.centre) / self.scale).clamp(-LIMIT, LIMIT)
-            )
+            away = torch.where(missing, self.centre, numbers) - self.centre
+            scaled = torch.where(missing, 0.0, (away / self.scale).clamp(-LIMIT, LIMIT))
             with_indicators = torch.stack([scaled, missing.double()], dim=2).flatten(1)
             parts.append(with_indicators if self.indicators else scaled)
         for column, known in enumerate(self.known):
@@ -121,10 +119,8 @@ def export_model(
         raise FarshoreError(
             f"{file} is not allowed: name a file that ends in .onnx, or in .pt2 for torch.export"
         )
-    untaught = learner.shape is None or (
-        not learner.domains and learner.system.forgets_exactly  # a template
-    )
-    if untaught:
+    template = not learner.domains and learner.shape is not None and learner.system.forgets_exactly
+    if learner.shape is None or template:
         raise FarshoreError("this learner has not learned a domain yet: there is nothing to export")
     if not file.parent.is_dir():
         raise FarshoreError(f"there is no folder {str(file.parent)!r} to write {file.name} into")
@@ -138,13 +134,9 @@ def export_model(
     with torch.no_grad():
         expected = model(*trial.values()).numpy()
     # In memory: PyTorch aborts the whole process if the disk is full while it writes a file.
-    encode_model, predict = (
-        (_encode_onnx, _predict_onnx)
-        if file.suffix == ".onnx"
-        else (_encode_program, _predict_program)
-    )
-    data = encode_model(model, trial, facts)
-    difference = float(np.abs(predict(data, trial) - expected).max())
+    encoded = _as_onnx if file.suffix == ".onnx" else _as_program
+    data, again = encoded(model, trial, facts)
+    difference = float(np.abs(again - expected).max())
     if not difference <= TOLERANCE * max(1.0, float(np.abs(expected).max())):
         raise FarshoreError(
             f"{file} was not written: its outputs differ from the learner's by {difference:.2g}"
@@ -163,26 +155,19 @@ def describe(learner: Learner, inputs: list[str]) -> dict[str, Any]:
         "inputs": inputs,
         **learner.known_task.either({}, {"task": learner.known_task.state_dict()}),
     }
-    if isinstance(learner.preprocessing, TablePreprocessing):
-        known = {
-            column: list(values or [])
-            for column, values in learner.preprocessing.categories.items()
-        }
-        facts["numbers"] = list(learner.preprocessing.numbers)
-        if learner.preprocessing.dates:
-            facts["dates"] = learner.preprocessing.dates
-        texts = learner.preprocessing.texts
-        if texts is not None:
-            facts["texts"] = {"columns": texts.columns, "features": texts.names}
+    table = learner.preprocessing
+    if isinstance(table, TablePreprocessing):
+        facts["numbers"] = list(table.numbers)
+        if table.dates:
+            facts["dates"] = table.dates
+        if table.texts is not None:
+            facts["texts"] = {"columns": table.texts.columns, "features": table.texts.names}
             facts["texts_from"] = "farshore.load(FOLDER).text_features(frame)"
-        facts["categories"] = {
-            column: {
-                **{value: code for code, value in enumerate(values)},
-                "(other)": len(values),
-                "(missing)": MISSING,
-            }
-            for column, values in known.items()
-        }
+        facts["categories"] = {}
+        for column, known in table.categories.items():
+            codes = {value: code for code, value in enumerate(known or [])}
+            codes |= {"(other)": len(codes), "(missing)": MISSING}
+            facts["categories"][column] = codes
     return facts
 
 
@@ -205,13 +190,10 @@ def trial_inputs(learner: Learner) -> dict[str, Tensor]:
             inputs["texts"] = torch.rand(TRIAL_ROWS, width, generator=generator)
         return inputs
     assert learner.shape is not None
+    shape = (TRIAL_ROWS, *learner.shape)
     if learner.dtype == torch.uint8:
-        return {
-            "images": torch.randint(
-                256, (TRIAL_ROWS, *learner.shape), generator=generator, dtype=torch.uint8
-            )
-        }
-    return {"inputs": torch.randn(TRIAL_ROWS, *learner.shape, generator=generator)}
+        return {"images": torch.randint(256, shape, generator=generator, dtype=torch.uint8)}
+    return {"inputs": torch.randn(shape, generator=generator)}
 
 
 def _dynamic_shapes(trial: dict[str, Tensor]) -> Any:
@@ -220,34 +202,32 @@ def _dynamic_shapes(trial: dict[str, Tensor]) -> Any:
     return (tuple({0: rows} for _ in trial),)
 
 
-def _encode_program(model: Exported, trial: dict[str, Tensor], facts: dict[str, Any]) -> bytes:
+# The file's contents, and what it says about the trial rows.
+Encoded = tuple[bytes, np.ndarray]
+
+
+def _as_program(model: Exported, trial: dict[str, Tensor], facts: dict[str, Any]) -> Encoded:
     shapes = _dynamic_shapes(trial)
     program = torch.export.export(model, tuple(trial.values()), dynamic_shapes=shapes)
     for node in program.graph.nodes:
         node.meta.pop("stack_trace", None)  # it names this machine's files
     buffer = io.BytesIO()
     torch.export.save(program, buffer, extra_files={"farshore": json.dumps(facts)})
-    return buffer.getvalue()
-
-
-def _predict_program(data: bytes, trial: dict[str, Tensor]) -> np.ndarray:
+    data = buffer.getvalue()
     with torch.no_grad():
-        program = torch.export.load(io.BytesIO(data))
-        probabilities: np.ndarray = program.module()(*trial.values()).numpy()
-    return probabilities
+        again = torch.export.load(io.BytesIO(data)).module()(*trial.values())
+    return data, again.numpy()
 
 
-def _encode_onnx(model: Exported, trial: dict[str, Tensor], facts: dict[str, Any]) -> bytes:
+def _as_onnx(model: Exported, trial: dict[str, Tensor], facts: dict[str, Any]) -> Encoded:
     try:
         import onnx
-        import onnxruntime  # noqa: F401
+        import onnxruntime
         import onnxscript  # noqa: F401
     except ImportError:
-        raise needs(
-            "export",
-            "an .onnx file needs onnx, onnxscript and onnxruntime",
-            otherwise="export to a .pt2 file",
-        ) from None
+        what = "an .onnx file needs onnx, onnxscript and onnxruntime"
+        raise needs("export", what, otherwise="export to a .pt2 file") from None
+
     # It warns at every export that torchvision is not installed, which is not needed here.
     logging.getLogger("torch.onnx._internal.exporter._registration").setLevel(logging.ERROR)
     with warnings.catch_warnings():
@@ -271,11 +251,7 @@ def _encode_onnx(model: Exported, trial: dict[str, Tensor], facts: dict[str, Any
     for node in onnx_model.graph.node:
         del node.metadata_props[:]  # they name this machine's files
     onnx.helper.set_model_props(onnx_model, {"farshore": json.dumps(facts)})
-    return onnx_model.SerializeToString()
-
-
-def _predict_onnx(data: bytes, trial: dict[str, Tensor]) -> np.ndarray:
-    import onnxruntime
-
+    data = onnx_model.SerializeToString()
     session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    return session.run(None, {name: values.numpy() for name, values in trial.items()})[0]
+    given = {name: values.numpy() for name, values in trial.items()}
+    return data, session.run(None, given)[0]

@@ -11,10 +11,8 @@ nearly all rows of that domain. A row's strangeness is the minimum over the doma
 distance per class.)
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -75,17 +73,12 @@ def moments(features: Tensor, held_out: Tensor) -> Moments:
             "the model's features are not finite numbers: it has diverged or is damaged; `farshore "
             "undo` returns to the version before its last change"
         )
-    matrix = (1 - shrinkage) * covariance + spread * torch.eye(
-        width, dtype=torch.float64, device=features.device
-    )
-    unscaled = Moments(
-        features.mean(dim=0).float(),
-        torch.cholesky_inverse(torch.linalg.cholesky(matrix)).float(),
-        torch.ones(()),
-    )
+    unit = torch.eye(width, dtype=torch.float64, device=features.device)
+    factor = torch.linalg.cholesky((1 - shrinkage) * covariance + spread * unit)
+    precision = torch.cholesky_inverse(factor).float()
+    unscaled = Moments(features.mean(dim=0).float(), precision, torch.ones(()))
     distances = unscaled.distance(held_out if len(held_out) else features)
-    limit = distances.quantile(USUAL).clamp(min=1e-6)
-    return Moments(unscaled.mean, unscaled.precision, limit.float())
+    return replace(unscaled, limit=distances.quantile(USUAL).clamp(min=1e-6).float())
 
 
 def past_rows(learner: Learner) -> dict[str, tuple[Tensor, Tensor]]:
@@ -120,9 +113,8 @@ def strangeness(sites: Mapping[str, Moments], features: Tensor) -> tuple[np.ndar
     for part in features.split(EVALUATION_ROWS):
         scaled = torch.stack([site.distance(part) / site.limit for site in sites.values()])
         found.append(scaled.min(dim=0))
-    values: np.ndarray = torch.cat([each.values for each in found]).cpu().numpy()
-    nearest = torch.cat([each.indices for each in found])
-    return values, [names[index] for index in nearest.tolist()]
+    values, nearest = (torch.cat(parts).cpu() for parts in zip(*found, strict=True))
+    return values.numpy(), [names[index] for index in nearest.tolist()]
 
 
 # The search looks at no more rows of a site.
@@ -144,7 +136,7 @@ class Neighbours:
     unit: float
 
     @classmethod
-    def of(cls, kept: Mapping[str, np.ndarray], relevant: np.ndarray) -> Neighbours | None:
+    def of(cls, kept: Mapping[str, np.ndarray], relevant: np.ndarray) -> "Neighbours | None":
         """From the kept rows of each site; None if they are too few."""
         chosen = {name: each[:MOST_ROWS, relevant] for name, each in kept.items()}
         together = np.concatenate(list(chosen.values())) if chosen else np.zeros((0, 1))
@@ -175,5 +167,4 @@ def _nearest(rows: np.ndarray, kept: np.ndarray, *, exclude_self: bool = False) 
     from sklearn.neighbors import NearestNeighbors
 
     search = NearestNeighbors(n_neighbors=1).fit(kept)
-    distances, _ = search.kneighbors(None if exclude_self else rows)
-    return distances[:, 0]
+    return search.kneighbors(None if exclude_self else rows)[0][:, 0]

@@ -51,26 +51,21 @@ def measure_drops(
     """
     factor = float(stats.norm.ppf(1 - RISK / max(1, len(before))))
     drops = []
+    sign = 1 if METRICS[metric].higher_is_better else -1
+
+    def score(outputs: Outputs, rows: np.ndarray | slice = slice(None)) -> float:
+        assert outputs.logits is not None
+        assert outputs.labels is not None
+        chosen = (torch.from_numpy(each[rows]) for each in (outputs.logits, outputs.labels))
+        return task.score(metric, *chosen)
+
     for site, old in before.items():
         new = after[site]
-        was, now = _score(task, metric, old), _score(task, metric, new)
-        draws = np.random.default_rng(0)
-        chosen = draws.integers(0, len(old), (RESAMPLES, len(old)))
-        sign = 1 if METRICS[metric].higher_is_better else -1
-        losses = [
-            _score(task, metric, old, rows) - _score(task, metric, new, rows) for rows in chosen
-        ]
+        was, now = score(old), score(new)
+        resampled = np.random.default_rng(0).integers(0, len(old), (RESAMPLES, len(old)))
+        losses = [score(old, rows) - score(new, rows) for rows in resampled]
         drops.append(Drop(site, was, now, sign * (was - now) - factor * float(np.std(losses))))
     return sorted(drops, key=lambda drop: -drop.certain)
-
-
-def _score(task: Task, metric: str, outputs: Outputs, rows: np.ndarray | None = None) -> float:
-    assert outputs.logits is not None
-    assert outputs.labels is not None
-    logits, labels = outputs.logits, outputs.labels
-    if rows is not None:
-        logits, labels = logits[rows], labels[rows]
-    return task.score(metric, torch.from_numpy(logits), torch.from_numpy(labels))
 
 
 @dataclass(frozen=True)

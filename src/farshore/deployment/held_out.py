@@ -5,8 +5,6 @@ knows, and `predict` compares a new site with them. Methods that keep no rows of
 held-out rows either; they store a table of confidences instead (see `Reliability`).
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -53,7 +51,7 @@ class Reliability:
     correct: Tensor
 
     @classmethod
-    def of(cls, logits: np.ndarray, labels: np.ndarray) -> Reliability:
+    def of(cls, logits: np.ndarray, labels: np.ndarray) -> "Reliability":
         """The table of these rows."""
         bins = np.minimum((confidences(logits) * BINS).astype(int), BINS - 1)
         correct = logits.argmax(axis=1) == labels
@@ -98,14 +96,14 @@ def outputs_of(learner: Learner, kept: Mapping[str, Tensor]) -> Outputs:
 
 def common_temperature(outputs: Mapping[str, Outputs]) -> float:
     """The temperature that fits the held-out rows of all sites, each site counting the same."""
-    fitted = [each for each in outputs.values() if each.logits is not None and len(each)]
+    fitted = [
+        (each.logits, each.labels)
+        for each in outputs.values()
+        if each.logits is not None and each.labels is not None and len(each)
+    ]
     if not fitted:
         return 1.0
-    width = max(each.logits.shape[1] for each in fitted if each.logits is not None)
-    logits = [each.logits for each in fitted if each.logits is not None]
-    assert all(each.shape[1] == width for each in logits)
-    labels = np.concatenate([each.labels for each in fitted if each.labels is not None])
-    return fit_temperature(np.concatenate(logits), labels, trust=1.0)
+    return fit_temperature(*map(np.concatenate, zip(*fitted, strict=True)), trust=1.0)
 
 
 def check_held_out(stored: Any, learner: Learner) -> None:

@@ -46,11 +46,11 @@ def join(
         _check_records(one, first, other, second)
     first, *others = models.values()
     sites = {name: model.order for name, model in models.items()}
-    small = [site for each in learners.values() for site in each.system.too_few_rows()]
     notes = [
         f"note: the sums of {site!r} are of so few rows that they nearly are these rows: keep the "
         "folder as safe as the rows"
-        for site in small
+        for each in learners.values()
+        for site in each.system.too_few_rows()
     ]
     if any(model.calibration is not None for model in models.values()):
         notes.append("note: the calibration is dropped: it was fitted to the outputs before")
@@ -134,14 +134,10 @@ def _merge(first: Model, others: Sequence[Model], sites: Mapping[str, Sequence[s
         first.log += [entry for entry in model.log if entry not in first.log]
     first.log.sort(key=lambda entry: entry.when)
     counts = ", ".join(str(len(names)) for names in sites.values())
-    first.log.append(
-        LogEntry(
-            action="joined",
-            rows=sum(int(domain["rows"]) for domain in first.learner.domains),
-            metric=first.learner.metric,
-            note=f"{len(sites)} folders with {counts} sites",
-        )
-    )
+    note = f"{len(sites)} folders with {counts} sites"
+    rows = sum(int(domain["rows"]) for domain in first.learner.domains)
+    metric = first.learner.metric
+    first.log.append(LogEntry(action="joined", rows=rows, metric=metric, note=note))
 
 
 def _check_finished(joined: Model, network: str | None) -> None:

@@ -123,10 +123,8 @@ class Knowledge:
 
     def verdict(self, inputs: Tensor, here: verdicts.SiteProfile) -> verdicts.SiteVerdict:
         """The verdict on a site as a whole."""
-        profiles = [
-            verdicts.SiteProfile(**{**facts["profile"], "rows": int(facts["profile"]["rows"])})
-            for facts in self.facts.values()
-        ]
+        stored = [facts["profile"] for facts in self.facts.values()]
+        profiles = [verdicts.SiteProfile(**{**each, "rows": int(each["rows"])}) for each in stored]
         missing, unknown, reasons = verdicts.judge_profile(here, profiles)
         if here.rows < verdicts.FEWEST_ROWS:
             note = f"fewer than {verdicts.FEWEST_ROWS} rows: the site cannot be judged as a whole"
@@ -139,40 +137,25 @@ class Knowledge:
                 [arrival.confidence for arrival in self.arrivals],
             )
         rows = np.asarray(inputs)
-        p_value, area = verdicts.judge_separation(
-            rows, self.kept, self.relevant, self.areas, self.learner.seed
-        )
+        known = (self.kept, self.relevant, self.areas)
+        p_value, area = verdicts.judge_separation(rows, *known, self.learner.seed)
         distance = neighbours = None
-        if self._features_last():
+        # Only then the sites' features are those of the current weights.
+        if self.learner.method_type.keeps_rows() or self.learner.system.forgets_exactly:
             features = self.learner.system.features(inputs)
             distance = verdicts.judge_distance(features, self.sites)
             p_value = verdicts.means_p_value(features, self.sites) if p_value is None else p_value
         if self.neighbours is not None:
             values = self.neighbours.strangeness(rows)
             neighbours = verdicts.judge_strangeness(values, self.neighbours.between())
-        notes: tuple[str, ...] = ()
-        if len(self.learner.domains) < 2:
-            notes = (
-                "only one site is known, so it is unclear how much sites may differ without harm",
-            )
+        note = "only one site is known, so it is unclear how much sites may differ without harm"
+        notes = (note,) if len(self.learner.domains) < 2 else ()
         reasons += verdicts.weigh(confidence, (area, neighbours, distance))
+        signs = (area, confidence, distance, neighbours)
+        ranges = (sign.range if sign is not None else None for sign in signs)
         return verdicts.SiteVerdict(
-            rows=here.rows,
-            missing=missing,
-            unknown=unknown,
-            reasons=tuple(reasons),
-            notes=notes,
-            p_value=p_value,
-            area=area.range if area is not None else None,
-            confidence=confidence.range if confidence is not None else None,
-            distance=distance.range if distance is not None else None,
-            neighbours=neighbours.range if neighbours is not None else None,
+            here.rows, missing, unknown, tuple(reasons), notes, p_value, *ranges
         )
-
-    def _said(self, inputs: np.ndarray) -> np.ndarray:
-        """Probabilities, or values, as an array."""
-        logits = torch.from_numpy(self.logits(torch.from_numpy(inputs)))
-        return np.asarray(self.learner.known_task.shown(logits))
 
     @cached_property
     def relevant(self) -> np.ndarray:
@@ -181,11 +164,12 @@ class Knowledge:
         if not rows or rows[0].ndim != 2 or rows[0].shape[1] > MOST_COLUMNS:
             width = as_numbers(rows[0][:1]).shape[1] if rows else 1
             return np.ones(width, dtype=bool)
-        return verdicts.influences(
-            self._said,
-            np.concatenate(rows),
-            self.learner.seed,
-        )
+
+        def said(inputs: np.ndarray) -> np.ndarray:
+            logits = torch.from_numpy(self.logits(torch.from_numpy(inputs)))
+            return np.asarray(self.learner.known_task.shown(logits))
+
+        return verdicts.influences(said, np.concatenate(rows), self.learner.seed)
 
     @cached_property
     def areas(self) -> list[float]:
@@ -198,10 +182,6 @@ class Knowledge:
         if not self.kept or next(iter(self.kept.values())).ndim != 2:
             return None
         return Neighbours.of(self.kept, self.relevant)
-
-    def _features_last(self) -> bool:
-        """Whether the sites' features are those of the current weights."""
-        return self.learner.method_type.keeps_rows() or self.learner.system.forgets_exactly
 
     @cached_property
     def kept(self) -> dict[str, np.ndarray]:

@@ -42,7 +42,7 @@ def write_rows(model: Model, site: Site, budget: int, out: Path, *, overwrite: b
         raise FarshoreError(
             f"{out} exists: it may have labels in it; name another file (-o), or add --overwrite"
         )
-    label = _label(model)
+    label = model.columns.label or "label"
     _, rows = drawn(model, site)
     chosen = list(dict.fromkeys(rows.tolist()))[:budget]
     table = pd.DataFrame({ROW: [site.names[row] for row in chosen]})
@@ -59,7 +59,7 @@ def read_labels(model: Model, site: Site, path: Path, form: TextForm | None = No
     """What the labels in a file say; rows with an empty label do not count."""
     if not path.is_file():
         raise FarshoreError(f"there is no file {str(path)!r}: check the path of --labels")
-    label = _label(model)
+    label = model.columns.label or "label"
     frame = pd.concat(list(read_chunks(path, {ROW, label}, form)))
     for column in (ROW, label):
         if column not in frame.columns:
@@ -101,13 +101,9 @@ def _said(
     gain = None
     if len(distinct) >= FEWEST_ROWS:
         own = model.learner.logits(model.inputs(site)).double().cpu().numpy()[distinct]
-        done = fit_labelled(
-            own,
-            np.array([true[row] for row in distinct]),
-            metric=model.learner.metric,
-            usual=model.knowledge.temperature,
-            current=model.applied,
-        )
+        labelled, usual = np.array([true[row] for row in distinct]), model.knowledge.temperature
+        metric = model.learner.metric
+        done = fit_labelled(own, labelled, metric=metric, usual=usual, current=model.applied)
         gain = done.after.score("accuracy") - done.before.score("accuracy")
     return Labelled(
         len(distinct),
@@ -117,8 +113,3 @@ def _said(
         float(counts.max() / counts.sum()),
         gain,
     )
-
-
-def _label(model: Model) -> str:
-    """The name of the column with the labels."""
-    return model.columns.label or "label"

@@ -4,8 +4,6 @@ It lies in the model's folder and survives `undo`. `forget` removes from it what
 forgotten site, except that a site was learned then.
 """
 
-from __future__ import annotations
-
 import getpass
 import json
 from collections.abc import Mapping
@@ -47,7 +45,7 @@ class LogEntry:
         default_factory=lambda: {"farshore": __version__, "torch": str(torch.__version__)}
     )
 
-    def without(self, site: str, mark: str) -> LogEntry:
+    def without(self, site: str, mark: str) -> "LogEntry":
         """The entry without what it says about a site; `mark` stands for the name."""
 
         def rest(scores: Mapping[str, float]) -> dict[str, float]:
@@ -120,14 +118,11 @@ def as_markdown(entries: list[LogEntry]) -> str:
     header, *lines = rows_of_log(entries)
     table = [header, ["---"] * len(header), *lines]
     text = "\n".join(f"| {' | '.join(map(escaped, line))} |" for line in table)
-    details = [
-        f"{number}. {escaped(lines[number - 1][2])}: "
-        + ", ".join(
-            f"{escaped(name)} {escaped(value)}"
-            for name, value in {**entry.settings, **entry.versions}.items()
-        )
-        for number, entry in enumerate(entries, start=1)
-    ]
+    details = []
+    for number, (entry, line) in enumerate(zip(entries, lines, strict=True), start=1):
+        named = {**entry.settings, **entry.versions}.items()
+        told = ", ".join(f"{escaped(name)} {escaped(value)}" for name, value in named)
+        details.append(f"{number}. {escaped(line[2])}: {told}")
     return text + "\n\nSettings and versions:\n\n" + "\n".join(details) + "\n"
 
 

@@ -7,8 +7,6 @@ same command is given again. Every command that changes a model may be killed at
 folder then contains the old model or the new one, and the same command finishes the work.
 """
 
-from __future__ import annotations
-
 import hashlib
 import shlex
 from collections.abc import Iterator, Mapping
@@ -17,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import pandas as pd
@@ -33,13 +31,11 @@ from ..data.splits import divide_rows, split_seed
 from ..data.tables.columns import sort_classes
 from ..data.tables.convert import as_weights
 from ..data.tables.frames import learn_columns
-from ..data.tables.read_table import TextForm
 from ..data.tables.table import TablePreprocessing
 from ..errors import FarshoreError, StateError
 from ..learner.learner import Learner
-from ..learner.loading import from_state_dict
+from ..learner.loading import Opening, from_state_dict
 from ..networks.pretrained.own_module import is_own_module
-from ..observer import Observer
 from ..results.expectation import RowSets, expect_in
 from ..results.sequence import Picks
 from ..tasks.calibration import Calibration, confidences, probabilities
@@ -62,7 +58,7 @@ from .gate import Agreement, Gate, agreement, is_unclear, quick_agreement
 from .held_out import MOST_ROWS, Outputs, Reliability, as_rows, choose
 from .knowledge import Knowledge
 from .log import LogEntry, log_state, read_log
-from .record import check_record
+from .record import KEYS, check_record
 from .site import Columns, Sample, Site, read_chunks, read_site
 from .summary import summary
 from .verdict import SiteProfile, profile
@@ -129,26 +125,14 @@ class Model:
         self.forgotten: list[str] = [str(name) for name in record.get("forgotten", [])]
 
     @classmethod
-    def open(
-        cls,
-        folder: str | Path,
-        *,
-        network: str | None = None,
-        device: str = "cpu",
-        observer: Observer | None = None,
-    ) -> Model:
-        """Read the model in `folder`.
-
-        network: the file and function of the user's own backbone, if the model was made with one.
-        """
+    def open(cls, folder: str | Path, **opening: Unpack[Opening]) -> "Model":
+        """Read the model in `folder`, with the options of `farshore.load`."""
         folder = Path(folder)
         parts = load_parts(folder, kind="learner")
         with suppress(StateError):  # a folder that cannot be written can still be read
             remove_obsolete(folder, kind="learner")
         try:
-            learner = from_state_dict(
-                parts["learner"], folder, network=network, device=device, observer=observer
-            )
+            learner = from_state_dict(parts["learner"], folder, **opening)
             return cls(folder, learner, parts.get(RECORD), parts.get(LOG))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = " ".join(str(error).split())[:500]
@@ -158,30 +142,19 @@ class Model:
 
     def save(self, *, keep_previous: bool = True) -> None:
         """Write the model; the previous version is kept for `undo`."""
-        record = {
-            "columns": self.columns.model_dump(mode="json"),
-            "sites": self.sites,
-            "sides": self.sides,
-            "moments": self.moments,
-            "held_out": self.held_out,
-            "reliability": self.reliability,
-            "calibration": self.calibration,
-            "forgotten": self.forgotten,
-        }
+        record = {name: getattr(self, name) for name in KEYS}
+        record["columns"] = self.columns.model_dump(mode="json")
+        # For reading a model with an own backbone, its code has to be named.
+        network = self.learner.backbone.network
+        readable = isinstance(network, str) and not is_own_module(network)
         save_state(
             self.folder,
             self.learner.state_dict(),
             kind="learner",
             records={RECORD: record, LOG: log_state(self.log)},
-            summary=summary(self) if self._is_readable else None,
+            summary=summary(self) if readable else None,
             keep_previous=keep_previous,
         )
-
-    @property
-    def _is_readable(self) -> bool:
-        """Whether no code has to be named for reading the model, as for an own backbone."""
-        network = self.learner.backbone.network
-        return isinstance(network, str) and not is_own_module(network)
 
     def drop(self, name: str) -> None:
         """Delete the record of a site, and remember only that it is forgotten."""
@@ -190,9 +163,8 @@ class Model:
             kept.pop(name, None)
         for facts in self.sites.values():
             for scores in ("before", "after"):
-                facts[scores] = {
-                    site: score for site, score in facts.get(scores, {}).items() if site != name
-                }
+                facts[scores] = {**facts.get(scores, {})}
+                facts[scores].pop(name, None)
         mark = checksum(name)
         self.log = [entry.without(name, mark) for entry in self.log]
         self.forgotten.append(mark)
@@ -221,20 +193,10 @@ class Model:
         facts, config = self.sites[name], self.learner.config
         settings = {"method": config["method"], "memory": config["memory"], **config["settings"]}
         settings |= {"seed": config["seed"], **decided}
-        self.log.append(
-            LogEntry(
-                action="learned",
-                site=name,
-                rows=facts["rows"],
-                settings={key: str(value) for key, value in settings.items() if value is not None},
-                scores=facts["scores"],
-                before=facts["before"],
-                after=facts["after"],
-                metric=self.learner.metric,
-                when=facts["when"],
-                versions=facts["versions"],
-            )
-        )
+        shown = {key: str(value) for key, value in settings.items() if value is not None}
+        same = ("rows", "scores", "before", "after", "when", "versions")
+        told = {"settings": shown, **{key: facts[key] for key in same}}
+        self.log.append(LogEntry("learned", name, metric=self.learner.metric, **told))
 
     def uses(self, done: Calibrated | CalibratedNumbers) -> bool:
         """Whether these outputs are what the model puts out already."""
@@ -283,43 +245,27 @@ class Model:
 
     # ---- prediction ------------------------------------------------------------------------------
 
-    def read(
-        self,
-        data: str | Path,
-        *,
-        labelled: bool,
-        label: str | None = None,
-        form: TextForm | None = None,
-    ) -> Site:
-        """Read all of a site's data in the form that this model needs."""
-        return read_site(*self._reading(data, label), labelled=labelled, form=form)
+    def read(self, data: str | Path, *, label: str | None = None, **reading: Any) -> Site:
+        """Read all of a site's data in the form that this model needs, see `site.read_chunks`."""
+        return read_site(data, *self._form(label), **reading)
 
     def read_chunks(
-        self,
-        data: str | Path,
-        *,
-        labelled: bool,
-        label: str | None = None,
-        form: TextForm | None = None,
+        self, data: str | Path, *, label: str | None = None, **reading: Any
     ) -> tuple[Iterator[Site], Sample]:
         """A site's data in chunks that fit into little memory, and a sample to fill with them."""
-        reading = self._reading(data, label)
-        preprocessing = self.learner.preprocessing
+        columns, preprocessing = self._form(label)
         width = len(getattr(preprocessing, "features", ()))
         rows = min(CHUNK_ROWS, max(FEWEST_CHUNK_ROWS, CHUNK_VALUES // max(1, width)))
-        chunks = read_chunks(*reading, labelled=labelled, form=form, rows=rows)
+        chunks = read_chunks(data, columns, preprocessing, rows=rows, **reading)
         return chunks, Sample(rows, self.learner.seed)
 
-    def _reading(
-        self, data: str | Path, label: str | None
-    ) -> tuple[str | Path, Columns, Preprocessing | None]:
+    def _form(self, label: str | None) -> tuple[Columns, Preprocessing | None]:
         if self.empty:
             raise FarshoreError(
                 f"{self.folder} has not learned a site yet: type `farshore learn {self.folder} "
                 "DATA --label COLUMN --name NAME`"
             )
-        columns = Columns(label=label).or_else(self.columns)
-        return data, columns, self.learner.preprocessing
+        return Columns(label=label).or_else(self.columns), self.learner.preprocessing
 
     def inputs(self, site: Site) -> Tensor:
         """The inputs of the network for a site."""
@@ -613,15 +559,11 @@ class Model:
 
     def check_labels(self, gate: Gate, domain: Domain) -> str | None:
         """Why the labels of a domain that was just learned are refused; None if they are not."""
-        known = [
-            facts["agreement"]
-            for site, facts in self.sites.items()
-            if site != domain.name and facts["agreement"] is not None
-        ]
-        own = self.agreement_with(domain)
+        others = [facts["agreement"] for site, facts in self.sites.items() if site != domain.name]
+        known = [area for area in others if area is not None]
         if gate.min_score is not None or not known or not len(domain.validation):
             return None
-        usual = float(np.mean(known))
+        own, usual = self.agreement_with(domain), float(np.mean(known))
         seed = split_seed(self.learner.seed, domain.name) % 2**32
         if is_unclear(own, usual) and isinstance(self.learner.preprocessing, TablePreprocessing):
             own = quick_agreement(np.asarray(domain.inputs), domain.labels.numpy(), seed)
@@ -631,13 +573,8 @@ class Model:
         """Divide rows at random, or by time and groups, which are stored as checksums."""
         seed = split_seed(self.learner.seed, name)
         if (site.times is None and site.groups is None) or share == 0:
-            divided = Domain.divided(
-                name,
-                torch.empty(len(site), 0),
-                torch.zeros(len(site), dtype=torch.long),
-                validation=float(share),
-                seed=seed,
-            )
+            empty, labels = torch.empty(len(site), 0), torch.zeros(len(site), dtype=torch.long)
+            divided = Domain.divided(name, empty, labels, validation=float(share), seed=seed)
             return divided.train, divided.validation
         groups = None
         if site.groups is not None:

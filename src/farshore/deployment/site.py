@@ -1,7 +1,5 @@
 """The data of one site: a table, or a folder of images `class/file`. All of it is one domain."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -27,6 +25,8 @@ from ..tasks.labels import LabelOptions, read_site_labels
 from ..tasks.task import TaskName
 
 SIZE = 32
+# Of more columns that differ from those of the first site, only the number is told.
+MOST_DIFFERENCES = 10
 
 
 class Columns(BaseModel):
@@ -56,7 +56,7 @@ class Columns(BaseModel):
         kind = self.task or "auto"
         return LabelOptions(names, kind, log=self.log_label, unit=self.unit or "")
 
-    def or_else(self, known: Columns) -> Columns:
+    def or_else(self, known: "Columns") -> "Columns":
         """These columns, with those of `known` where nothing is given."""
         return Columns(**{name: value or getattr(known, name) for name, value in self})
 
@@ -136,8 +136,11 @@ def with_differences(site: Site) -> Site:
     if not isinstance(site.inputs, pd.DataFrame):
         return site
     assert isinstance(site.preprocessing, TablePreprocessing)
-    differences = _most(site.preprocessing.differences(site.inputs))
-    return replace(site, notes=[*site.notes, *(f"note: {each}" for each in differences)])
+    differences = site.preprocessing.differences(site.inputs)
+    hidden = len(differences) - MOST_DIFFERENCES
+    more = [f"and {hidden} more columns differ"] if hidden > 0 else []
+    told = [f"note: {each}" for each in (*differences[:MOST_DIFFERENCES], *more)]
+    return replace(site, notes=[*site.notes, *told])
 
 
 def read_chunks(
@@ -305,9 +308,3 @@ def _read_folder(
     return Site(
         torch.from_numpy(np.array(images)), names, labels, preprocessing=preprocessing, notes=notes
     )
-
-
-def _most(sentences: list[str]) -> list[str]:
-    """The first 10 sentences, and how many more there are."""
-    hidden = len(sentences) - 10
-    return sentences[:10] + ([f"and {hidden} more columns differ"] if hidden > 0 else [])

@@ -3,65 +3,54 @@
 It is saved with the model in plain values, so that showing it loads neither PyTorch nor the model.
 """
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict
+
+from pydantic import BaseModel, StrictFloat, ValidationError
 
 from ..base.manifest import read_summary, remove_obsolete
 
 if TYPE_CHECKING:
     from .model import Model
 
-# What a row says of a site: texts, and last the score.
-SITE = ("name", "learned", "rows", "steps", "kept rows", "held out", "score now")
-
 
 class Summary(TypedDict):
-    """facts: name and text. sites: a row per site, see `SITE`. metric: the name of the score."""
+    """facts: name and text. sites: a row per site. metric: the name of the score."""
 
     facts: list[list[str]]
     sites: list[list[Any]]
     metric: str
 
 
+class SavedSummary(BaseModel):
+    """The form of a saved one, whose folder may be a stranger's.
+
+    A site has texts on its name, when it was learned, its rows, steps, kept and held-out rows, and
+    last the score.
+    """
+
+    facts: list[tuple[str, str]]
+    sites: list[tuple[str, str, str, str, str, str, StrictFloat | None]]
+    metric: str
+
+
 def saved_summary(folder: Path) -> Summary | None:
     """The summary that was saved with the model in the folder; None if there is none to use."""
-    saved = read_summary(folder, kind="learner")
+    saved: Summary = read_summary(folder, kind="learner")
     remove_obsolete(folder, kind="learner")
-    return saved if _is_summary(saved) else None
+    try:
+        SavedSummary.model_validate(saved)
+    except ValidationError:
+        return None
+    return saved
 
 
-def summary(model: Model) -> Summary:
+def summary(model: "Model") -> Summary:
     """The summary of a model as it is now."""
-    return {
-        "facts": _facts(model),
-        "sites": _sites(model),
-        "metric": model.learner.metric,
-    }
+    return {"facts": _facts(model), "sites": _sites(model), "metric": model.learner.metric}
 
 
-def _is_summary(value: Any) -> bool:
-    """Whether it has the form of one: the folder may be a stranger's."""
-    if not isinstance(value, dict) or set(value) != set(Summary.__annotations__):
-        return False
-
-    def rows(name: str, texts: int) -> list[list[Any]] | None:
-        found = value[name]
-        fit = isinstance(found, list) and all(isinstance(row, list) for row in found)
-        fit = fit and all(isinstance(cell, str) for row in found for cell in row[:texts])
-        return found if fit else None
-
-    facts, sites, last = rows("facts", 2), rows("sites", len(SITE) - 1), len(SITE) - 1
-    if facts is None or sites is None or not isinstance(value["metric"], str):
-        return False
-    scores = [row[last:] for row in sites]
-    return all(len(row) == 2 for row in facts) and all(
-        len(score) == 1 and (score[0] is None or isinstance(score[0], float)) for score in scores
-    )
-
-
-def _facts(opened: Model) -> list[list[str]]:
+def _facts(opened: "Model") -> list[list[str]]:
     """What the model is, and what it stores."""
     from .remains import what_is_stored
 
@@ -90,7 +79,7 @@ def _facts(opened: Model) -> list[list[str]]:
     return facts
 
 
-def _sites(opened: Model) -> list[list[Any]]:
+def _sites(opened: "Model") -> list[list[Any]]:
     """A row per site, and per site of which only kept rows are known."""
     from .familiarity import past_rows
 

@@ -7,7 +7,7 @@ that at least a few rows have, the classes, and how many rows there were.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 import pandas as pd
 import torch
@@ -23,6 +23,7 @@ from ..data.tables.frames import learn_columns
 from ..data.tables.table import TablePreprocessing, listed
 from ..errors import FarshoreError
 from ..learner.joining import check_adds_up, difference
+from ..learner.loading import Opening
 from ..observer import Observer
 from ..tasks.classification import Classification
 from ..tasks.labels import need_classes
@@ -120,7 +121,7 @@ def what_it_tells(template: Model) -> list[str]:
 def from_template(folder: Path, new: NewModel, *, device: str, observer: Observer | None) -> Model:
     """A new model that begins with a template, saved so that its settings are known."""
     assert new.template is not None
-    model = _opened(new.template, new.network, device=device, observer=observer)
+    model = _opened(new.template, network=new.network, device=device, observer=observer)
     model.folder = folder
     new.check(model.learner, new.template)
     model.save(keep_previous=False)
@@ -129,7 +130,7 @@ def from_template(folder: Path, new: NewModel, *, device: str, observer: Observe
 
 def check_template(model: Model, template: Path, *, network: str | None) -> None:
     """Refuse a template with which an existing model did not begin."""
-    found = difference(_opened(template, network).learner, model.learner)
+    found = difference(_opened(template, network=network).learner, model.learner)
     if found is not None:
         raise FarshoreError(
             f"{model.folder} did not begin with {template}: {found}; leave out --template, or "
@@ -137,8 +138,8 @@ def check_template(model: Model, template: Path, *, network: str | None) -> None
         )
 
 
-def _opened(template: Path, network: str | None, **options: Any) -> Model:
-    model = Model.open(template, network=network, **options)
+def _opened(template: Path, **opening: Unpack[Opening]) -> Model:
+    model = Model.open(template, **opening)
     if not model.started or model.order:
         has = f"it has learned {listed(model.order)}" if model.order else "it has no columns yet"
         raise FarshoreError(

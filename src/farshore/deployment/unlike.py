@@ -114,11 +114,10 @@ def read_sites(benchmark: str, options: Mapping[str, object], seed: int = 0) -> 
 
 def _sample(domain: Domain, seed: int) -> np.ndarray:
     """The positions of at most `MOST_ROWS` rows of a domain."""
-    count = len(domain)
-    if count <= MOST_ROWS:
-        return np.arange(count)
+    if len(domain) <= MOST_ROWS:
+        return np.arange(len(domain))
     draws = np.random.default_rng(derive(seed, "audit", domain.name))
-    return np.sort(draws.choice(count, MOST_ROWS, replace=False))
+    return np.sort(draws.choice(len(domain), MOST_ROWS, replace=False))
 
 
 def compare_sites(sites: SiteRows, seed: int = 0) -> list[SiteShift]:
@@ -133,11 +132,8 @@ def compare_sites(sites: SiteRows, seed: int = 0) -> list[SiteShift]:
         area = separation(own, rest, derive(seed, "audit", "forest", site) % 2**32)
         chance = chance_error(count, count)
         limit = 0.5 + float(stats.norm.ppf(1 - RISK / len(sites.inputs))) * chance
-        shifts.append(
-            SiteShift(
-                site, sites.counts[site], area, area > limit, _columns(rows, others, sites.columns)
-            )
-        )
+        columns = _columns(rows, others, sites.columns)
+        shifts.append(SiteShift(site, sites.counts[site], area, area > limit, columns))
     return sorted(shifts, key=lambda shift: -shift.area)
 
 

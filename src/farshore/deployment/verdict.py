@@ -198,12 +198,11 @@ def judge_separation(
 def areas_between(kept: Mapping[str, np.ndarray], relevant: np.ndarray, seed: int) -> list[float]:
     """How well each known site is separated from the others; empty with a single site."""
     rows = {name: each[:, relevant] for name, each in _samples(kept, seed).items()}
-    return [
-        _separated(
-            rows[name], np.concatenate([rows[other] for other in rows if other != name]), seed, name
-        )
-        for name in (list(rows)[-MOST_SITES:] if len(rows) > 1 else [])
-    ]
+    areas = []
+    for name in list(rows)[-MOST_SITES:] if len(rows) > 1 else ():
+        others = np.concatenate([rows[other] for other in rows if other != name])
+        areas.append(_separated(rows[name], others, seed, name))
+    return areas
 
 
 def judge_strangeness(values: np.ndarray, between: Sequence[float]) -> Sign | None:

@@ -5,16 +5,21 @@ from ..results.text import score_text
 from ..tasks.metrics import BALANCED, METRICS, in_unit, percent, several
 from .arrive import Arrived, Nothing, NumbersArrived
 from .calibrate import LEVEL, Calibrated, CalibratedNumbers
-from .verdict import Range, SiteVerdict
+from .verdict import SiteVerdict
 
 
 def verdict_lines(verdict: SiteVerdict) -> list[str]:
     """The verdict, one finding per line; the last line is the verdict itself."""
     lines = list(verdict.notes)
     if verdict.p_value is not None:
-        how = f", area {verdict.area.here:.2f}{_known(verdict.area)}" if verdict.area else ""
+        p, area = verdict.p_value, verdict.area
+        shown = "< 0.0001" if p < 1e-4 else f"{p:.4f}"
+        if area is not None:
+            shown += f", area {area.here:.2f}"
+            between = f" (known sites {area.low:.2f} to {area.high:.2f})"
+            shown += between if area.high > 0.5 else ""
         differs = "differs from" if verdict.different else "is like"
-        lines.append(f"two-sample test: the site {differs} the known ones (p {_p(verdict)}{how})")
+        lines.append(f"two-sample test: the site {differs} the known ones (p {shown})")
     if verdict.confidence is not None:
         known = f"{100 * verdict.confidence.low:.1f} to {100 * verdict.confidence.high:.1f}%"
         lines.append(
@@ -157,12 +162,3 @@ def calibration_lines(done: Calibrated, metric: str, classes: list[str]) -> list
         offsets = zip(classes, fitted.offsets, strict=True)
         fit_text += ", offsets " + ", ".join(f"{label} {value:+.2f}" for label, value in offsets)
     return [f"calibrated with {done.rows} rows: {fit_text}", *lines]
-
-
-def _known(known: Range) -> str:
-    return f" (known sites {known.low:.2f} to {known.high:.2f})" if known.high > 0.5 else ""
-
-
-def _p(verdict: SiteVerdict) -> str:
-    assert verdict.p_value is not None
-    return "< 0.0001" if verdict.p_value < 1e-4 else f"{verdict.p_value:.4f}"

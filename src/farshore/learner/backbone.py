@@ -127,14 +127,13 @@ class Backbone:
 
     def restore(self, stored: Any, form: RowForm) -> None:
         """Restore the frozen part; its sizes are checked before anything is allocated."""
-        if self.train == "all":
-            if stored is not None:
-                raise FormError("there is a frozen part, but all of the network is trained")
-            return
-        expected = on_meta(lambda: self._divided(form[0], 2, restored=True)).frozen
+        expected, why = None, "all of the network is trained"
+        if self.train != "all":
+            expected = on_meta(lambda: self._divided(form[0], 2, restored=True)).frozen
+            why = "this network has none"
         if expected is None:
             if stored is not None:
-                raise FormError("there is a frozen part, but this network has none")
+                raise FormError(f"there is a frozen part, but {why}")
             return
         check_form(stored, like_all(expected.state_dict()), FROZEN)
         check_unstored(expected, stored)

@@ -85,7 +85,10 @@ class Conversion:
         if new:
             task = Classification((*task.classes, *new))
         encoded = task.encoded(labels, domain=name)
-        frame = as_table(x, known) if self._takes_tables() else None
+        # If the learner has started, it must have started with a table.
+        started_so = isinstance(self.known, TablePreprocessing)
+        tables = started_so if self.started else self.preprocess == "columns"
+        frame = as_table(x, known) if tables else None
         if frame is not None:
             empty = torch.empty(len(frame), 0)
             split = Domain.divided(name, empty, encoded, validation=validation, seed=seed)
@@ -103,10 +106,9 @@ class Conversion:
     def inputs(self, x: Any) -> Tensor:
         """Rows to predict, in the form that the learner was trained on."""
         x, _, _ = self._read(x, None)
-        if isinstance(self.known, TablePreprocessing):
-            frame = as_table(x, self.known)
-            if frame is not None:
-                return self.known.transform(frame)
+        known = self.known
+        if isinstance(known, TablePreprocessing) and (frame := as_table(x, known)) is not None:
+            return known.transform(frame)
         return self._plain(x, "the inputs")
 
     def labelled(self, x: Any, y: Any) -> tuple[Tensor, Tensor]:
@@ -124,12 +126,6 @@ class Conversion:
         images = known if isinstance(known, ImagePreprocessing) else None
         x, y, read = read_hf_dataset(x, y, images, form.size, form.interpolation)
         return x, y, read or known
-
-    def _takes_tables(self) -> bool:
-        """Whether columns are preprocessed: the learner starts now, or it started with a table."""
-        if self.started:
-            return isinstance(self.known, TablePreprocessing)
-        return self.preprocess == "columns"
 
     def _plain(self, x: Any, where: str) -> Tensor:
         """Rows that are not a table."""

@@ -8,6 +8,7 @@ import hashlib
 import json
 import sys
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -81,16 +82,11 @@ class Extraction:
         # Every batch has the same number of rows but the last: rounding may depend on it.
         parts = torch.arange(len(inputs)).split(size)
         self.observer.start(what, len(parts))
-        done = 0
-        threads = cpu_threads(usual_threads(frozen))
-        with threads, torch.inference_mode():
+        with cpu_threads(usual_threads(frozen)), torch.inference_mode():
             for number, positions in enumerate(parts):
-                batch = rows.take(positions)[0].to(self.device)
-                prepared = frozen.inputs(batch)
+                prepared = frozen.inputs(rows.take(positions)[0].to(self.device))
                 prepared = change(prepared) if change is not None else prepared
-                features = frozen.features(prepared).float().cpu().numpy()
-                out[done : done + len(features)] = features
-                done += len(features)
+                out[positions.numpy()] = frozen.features(prepared).float().cpu().numpy()
                 self.observer.step(what, number, {})
 
 
@@ -111,18 +107,15 @@ def with_features(domain: Domain, extraction: Extraction, cache: FeatureCache | 
         return replace(domain, inputs=inputs)
     rows_trained = domain.train.cpu()
     raw = Rows(domain.inputs, domain.labels, rows_trained).take(torch.arange(len(rows_trained)))[0]
-    parts, rows = [as_tensor(inputs)], len(domain)
-    for copy in range(extraction.copies):
-        made = _features(domain.name, raw, extraction, cache, copy)
-        parts.append(as_tensor(made))
-    repeated = domain.train.repeat(extraction.copies)
+    copies = range(extraction.copies)
+    parts = [inputs, *(_features(domain.name, raw, extraction, cache, copy) for copy in copies)]
+    repeated, weights = domain.train.repeat(extraction.copies), domain.weights
     labels = torch.cat([domain.labels, domain.labels[repeated]])
-    weights = domain.weights
     if weights is not None:
         weights = torch.cat([weights, weights[repeated]])
-    added = torch.arange(rows, rows + len(repeated), device=domain.train.device)
-    train = torch.cat([domain.train, added])
-    return replace(domain, inputs=torch.cat(parts), labels=labels, train=train, weights=weights)
+    added = torch.arange(len(repeated), device=domain.train.device) + len(domain)
+    train, whole = torch.cat([domain.train, added]), torch.cat(list(map(as_tensor, parts)))
+    return replace(domain, inputs=whole, labels=labels, train=train, weights=weights)
 
 
 def features_of(inputs: Array, extraction: Extraction, name: str = "inputs") -> Tensor:
@@ -142,8 +135,7 @@ def _features(
     frozen = extraction.frozen.to(extraction.device)
     shape = (len(inputs), *frozen_shape(frozen, tuple(inputs.shape[1:]), dtype))
 
-    def compute(out: np.ndarray) -> None:
-        extraction.compute(name, inputs, out, copy)
+    compute = partial(extraction.compute, name, inputs, copy=copy)
 
     if cache is not None:
         try:

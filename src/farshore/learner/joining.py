@@ -5,8 +5,6 @@ These follow from the columns and their scales, the classes, the settings and th
 in any of them is named; nothing is converted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
@@ -42,7 +40,7 @@ AGREE = (
 )
 
 
-def check_joinable(learners: Mapping[str, Learner], *, allow_small: bool) -> None:
+def check_joinable(learners: "Mapping[str, Learner]", *, allow_small: bool) -> None:
     """Raise an error unless these learners, by the names that messages use, can be joined."""
     for name, learner in learners.items():
         if not learner.domains:
@@ -67,7 +65,7 @@ def check_joinable(learners: Mapping[str, Learner], *, allow_small: bool) -> Non
                 raise FarshoreError(TOO_SMALL.format(site=repr(site), name=name, why=why))
 
 
-def check_adds_up(learner: Learner, name: str) -> None:
+def check_adds_up(learner: "Learner", name: str) -> None:
     """Refuse a method whose results are no sums."""
     why = learner.system.why_not_joined(learner.system)
     if why is not None:
@@ -77,11 +75,11 @@ def check_adds_up(learner: Learner, name: str) -> None:
         )
 
 
-def _names(learner: Learner) -> list[str]:
+def _names(learner: "Learner") -> list[str]:
     return [str(domain["name"]) for domain in learner.domains]
 
 
-def difference(first: Learner, second: Learner) -> str | None:
+def difference(first: "Learner", second: "Learner") -> str | None:
     """What differs in two learners so that their sums mean something else; None if nothing."""
     for what, one, other in _settled(first, second):
         if one != other:
@@ -100,7 +98,7 @@ def difference(first: Learner, second: Learner) -> str | None:
     return first.system.why_not_joined(second.system)
 
 
-def _settled(first: Learner, second: Learner) -> list[tuple[str, Any, Any]]:
+def _settled(first: "Learner", second: "Learner") -> list[tuple[str, Any, Any]]:
     """What the arguments of two learners decide, in words, with both values."""
     one, other = first.config, second.config
     found = [(words, one[name], other[name]) for name, words in SHARED.items()]
@@ -124,28 +122,22 @@ def _other_preprocessing(first: Preprocessing | None, second: Preprocessing | No
 
 
 def _other_columns(first: TablePreprocessing, second: TablePreprocessing) -> str | None:
-    for one, other, where in ((first, second, "here"), (second, first, "there")):
+    for one, of_other, where in ((first, second, "here"), (second, first, "there")):
         for column in one.columns:
-            if column not in other.columns:
+            if column not in of_other.columns:
                 return f"the column {column!r} is only {where}"
-    for kind, mine, theirs in (
-        ("numbers", first.numbers, second.numbers),
-        ("categories", first.categories, second.categories),
-    ):
-        for column in mine:
-            if column not in theirs:
+    for kind in ("numbers", "categories"):
+        for column in getattr(first, kind):
+            if column not in getattr(second, kind):
                 return f"the column {column!r} has {kind} here, and something else there"
     for column, scale in first.numbers.items():
-        if second.numbers[column] != scale:
-            shown = (_scale(second.numbers[column]), _scale(scale))
-            scales = f"{shown[0]} there, {shown[1]} here"
+        if (other := second.numbers[column]) != scale:
+            scales = f"{_scale(other)} there, {_scale(scale)} here"
             return f"the column {column!r} is scaled by another first site: {scales}"
     for column, known in first.categories.items():
-        if second.categories[column] != known:
-            return (
-                f"the column {column!r} has the categories {_shown(second.categories[column])} "
-                f"there, {_shown(known)} here"
-            )
+        if (others := second.categories[column]) != known:
+            lists = f"{_shown(others)} there, {_shown(known)} here"
+            return f"the column {column!r} has the categories {lists}"
     mine, theirs = first.state_dict(), second.state_dict()
     if not same(mine["texts"], theirs["texts"]):
         return "the columns of text are read differently, or were weighted by another first site"

@@ -141,11 +141,10 @@ class Learner:
 
     def __repr__(self) -> str:
         network = self.backbone.network
-        learned = short_list([seen["name"] for seen in self.domains])
+        learned = short_list([seen["name"] for seen in self.domains]) or "nothing yet"
         name = network if isinstance(network, str) else type(network).__name__
-        parts = [f"method={self.method_type.name!r}", f"network={name!r}"]
-        parts.append(f"memory={self.capacity}")
-        return f"Learner({', '.join(parts)}): learned {learned or 'nothing yet'}"
+        parts = f"method={self.method_type.name!r}, network={name!r}, memory={self.capacity}"
+        return f"Learner({parts}): learned {learned}"
 
     def _repr_html_(self) -> str:
         """For notebooks: the domains learned so far."""
@@ -231,15 +230,12 @@ class Learner:
         """Add classes after the known ones, whose outputs stay the same to the last bit."""
         if not classes:
             return
-        name = self.method_type.name
+        name, grows = self.method_type.name, self.method_type.grows
         chosen = Classification(tuple(check_classes([*(self.classes or []), *classes])))
-        if not self.method_type.grows or self.run.average != "none":
-            grows = self.method_type.grows
+        advice = "name all classes at the start, classes=[...] (--classes)"
+        if not grows or self.run.average != "none":
             why = "its settings average the weights" if grows else "its state is fixed"
-            raise FarshoreError(
-                f"method {name!r} cannot add classes later ({why}): name all classes at "
-                "the start, classes=[...] (--classes)"
-            )
+            raise FarshoreError(f"method {name!r} cannot add classes later ({why}): {advice}")
         if not isinstance(self.backbone.network, str):
             raise FarshoreError(
                 "your own network has one output per class and cannot add more: name all "
@@ -250,10 +246,8 @@ class Learner:
             try:
                 self._system = self._system.grown(self._setup((self.shape, self.dtype), chosen))
             except FormError as error:
-                raise FarshoreError(
-                    f"method {name!r} cannot add classes later ({error}): name all "
-                    "classes at the start, classes=[...] (--classes)"
-                ) from None
+                why = f"method {name!r} cannot add classes later ({error}): {advice}"
+                raise FarshoreError(why) from None
         self.task = chosen
         self.observer.note(f"new classes: {', '.join(map(str, classes))}")
 
@@ -483,40 +477,31 @@ class Learner:
         network, stored = self.backbone.network, self.backbone.settings
         if self.shape is not None:
             stored = self.backbone.stored_settings()
+        # The settings of the run that are not usual, and those in which a learner has its own.
+        own = {name: getattr(self.run, name) for name in USUAL_RUN}
+        of_run = own | self.run.model_dump(exclude_defaults=True)
+        same = ("classes", "metric", "preprocess", "text", "weighted", "seed", "profile")
         return {
             "network": network if isinstance(network, str) else None,
             "method": self.method_type.name,
             "memory": self.capacity,
-            "settings": {**self._method_settings, **self._run_settings()},
+            "settings": {**self._method_settings, **of_run},
             "network_settings": stored,
-            "classes": self.classes,
             "task": self.task_choice,
-            "metric": self.metric,
-            "preprocess": self.preprocess,
-            "text": self.text,
-            "weighted": self.weighted,
-            "seed": self.seed,
-            "profile": self.profile,
+            **{name: getattr(self, name) for name in same},
         }
-
-    def _run_settings(self) -> dict[str, Any]:
-        """The settings of the run that are not usual, and those in which a learner has its own."""
-        run = self.run.model_dump()
-        changed = self.run.model_dump(exclude_defaults=True)
-        return {**{name: run[name] for name in USUAL_RUN}, **changed}
 
     def state_dict(self) -> dict[str, Any]:
         """Everything that learning needs to continue exactly."""
+        preprocessing, system = self.preprocessing, self._system
         state: dict[str, Any] = {
             "config": self.config,
             "domains": self.domains,
             "shape": list(self.shape) if self.shape is not None else None,
             "dtype": str(self.dtype).removeprefix("torch."),
-            "preprocessing": None,
-            "system": self._system.state_dict() if self._system is not None else None,
+            "preprocessing": preprocessing.state_dict() if preprocessing is not None else None,
+            "system": system.state_dict() if system is not None else None,
         }
-        if self.preprocessing is not None:
-            state["preprocessing"] = self.preprocessing.state_dict()
         if self.task is not None:
             state[TASK] = self.task.state_dict()
         if self.backbone.frozen is not None:

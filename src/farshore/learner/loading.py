@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from ..base.forms import check_form
 from ..base.state import load_state
@@ -12,6 +12,9 @@ from ..networks.pretrained.own_module import is_own_module
 from ..observer import Observer
 from .learner import Learner
 from .learner_state import CONFIG, full_config
+
+# What a state leads to that is no complete learner.
+DAMAGE = (LookupError, TypeError, ValueError, RuntimeError, AttributeError, OverflowError)
 
 
 def load(
@@ -26,15 +29,19 @@ def load(
     return from_state_dict(state, folder, network=network, device=device, observer=observer)
 
 
+class Opening(TypedDict, total=False):
+    """The options of `load`."""
+
+    network: str | Network | None
+    device: str
+    observer: Observer | None
+
+
 def from_state_dict(
-    state: Mapping[str, Any],
-    folder: str | Path,
-    *,
-    network: str | Network | None = None,
-    device: str = "cpu",
-    observer: Observer | None = None,
+    state: Mapping[str, Any], folder: str | Path, **opening: Unpack[Opening]
 ) -> Learner:
     """A learner from its `state_dict`; messages name `folder` as its origin."""
+    network, device = opening.get("network"), opening.get("device", "cpu")
     try:
         config = full_config(state)
         check_form(config, CONFIG, "config")
@@ -47,17 +54,9 @@ def from_state_dict(
             config["network"] = network
         elif is_own_module(config["network"]):
             config["network"] = _own_module_again(config["network"], network, folder)
-        learner = Learner(**config, device=device, observer=observer)
+        learner = Learner(**config, device=device, observer=opening.get("observer"))
         learner.load_state_dict(state)
-    except (
-        KeyError,
-        IndexError,
-        TypeError,
-        ValueError,
-        RuntimeError,
-        AttributeError,
-        OverflowError,
-    ) as error:
+    except DAMAGE as error:
         reason = " ".join(str(error).split())[:500]
         raise StateError(f"{folder} does not contain a complete learner: {reason}") from error
     return learner

@@ -4,8 +4,6 @@ In Python: `from farshore.loggers import TensorBoard`, then `Learner(observer=Te
 On the command line: `--log tensorboard`. Each of them but CSV needs a package, which is an extra.
 """
 
-from __future__ import annotations
-
 import sys
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,9 +15,9 @@ from ..errors import needs, unknown
 if TYPE_CHECKING:
     from .csv_file import CSV as CSV
     from .logger import Logger as Logger
-    from .mlflow import MLflow as MLflow
-    from .tensorboard import TensorBoard as TensorBoard
-    from .wandb import Wandb as Wandb
+    from .services import MLflow as MLflow
+    from .services import TensorBoard as TensorBoard
+    from .services import Wandb as Wandb
 
 # What `--log` calls them, and the package that each needs.
 CLASSES = {"csv": "CSV", "tensorboard": "TensorBoard", "wandb": "Wandb", "mlflow": "MLflow"}
@@ -40,12 +38,12 @@ def check_logger(name: str) -> None:
         raise needs(name, f"--log {name} needs {package}", otherwise="use --log csv")
 
 
-def logger_class(name: str) -> type[Logger]:
+def logger_class(name: str) -> "type[Logger]":
     """The logger of this name."""
     check_logger(name)
     return getattr(sys.modules[__name__], CLASSES[name])
 
 
-def make_logger(name: str, folder: str | Path, run: str) -> Logger:
+def make_logger(name: str, folder: str | Path, run: str) -> "Logger":
     """The logger called `name`, which writes the run called `run` into `folder`."""
     return logger_class(name)(folder, run)

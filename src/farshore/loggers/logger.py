@@ -1,7 +1,5 @@
 """What all loggers share: which numbers of a run they write, and how often."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Mapping
 from pathlib import Path
@@ -58,7 +56,7 @@ class Logger(Observer):
         """Write the scores after a domain."""
         self.write({f"score/{name}": value for name, value in scores.items()})
 
-    def finish(self, result: Result) -> None:
+    def finish(self, result: "Result") -> None:
         """Write the settings and the scores on the target, and close the log."""
         self.describe({"benchmark": result.title, **_described(result)})
         if result.target is not None:
@@ -79,7 +77,7 @@ class Logger(Observer):
         """Flush and close the log."""
 
 
-def _described(result: Result) -> dict[str, str]:
+def _described(result: "Result") -> dict[str, str]:
     run = result.run
     return {
         "method": run.method,

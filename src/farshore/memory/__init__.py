@@ -4,8 +4,6 @@ A method requests a memory by name (`Replay(memory="partitions")`). Other packag
 the entry-point group `farshore.memories`. Importing this package does not load PyTorch.
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 from ..base.lazy import lazy_exports
@@ -24,7 +22,7 @@ if TYPE_CHECKING:
 if not TYPE_CHECKING:  # type checkers use the imports above and reject any other name
     __getattr__, __dir__, __all__ = lazy_exports(__name__, "MEMORIES")
 
-MEMORIES: Registry[type[Memory]] = Registry(
+MEMORIES: "Registry[type[Memory]]" = Registry(
     "memory",
     "farshore.memories",
     {

@@ -6,8 +6,6 @@ these libraries, and `module.py:factory`, a function in a file of the user's own
 Other packages add theirs under the entry-point group `farshore.networks`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -22,7 +20,7 @@ if TYPE_CHECKING:
 if not TYPE_CHECKING:  # type checkers use the imports above and reject any other name
     __getattr__, __dir__, __all__ = lazy_exports(__name__, "NETWORKS")
 
-NETWORKS: Registry[Callable[..., Network]] = Registry(
+NETWORKS: "Registry[Callable[..., Network]]" = Registry(
     "network",
     "farshore.networks",
     {

@@ -11,6 +11,7 @@ from ..base.files import write_inside
 from ..data.tables.spreadsheet import as_csv_text
 from ..errors import FarshoreError
 from ..results.collect import WRITERS, Collected, collect
+from ..results.data_sets import Significance
 from ..results.describe import conditions, describe, is_ranked
 from ..results.measures import MEASURES, TARGET
 from ..results.next_step import next_step
@@ -39,6 +40,16 @@ class Section:
         """What was measured, in one line."""
         return conditions(self.frame)
 
+    @property
+    def significance(self) -> Significance | None:
+        """The tests over data sets behind the verdict, if there are any."""
+        return self.verdict.significance if self.verdict is not None else None
+
+    @property
+    def conclusions(self) -> Sequence[str]:
+        """What these tests say."""
+        return self.significance.sentences if self.significance is not None else ()
+
 
 @dataclass(frozen=True)
 class Report:
@@ -64,17 +75,17 @@ class Report:
     def main(self) -> Section | None:
         """What the page's verdict is about: the table with most data sets, then with most runs."""
         judged = [section for section in self.sections if section.verdict is not None]
-        return max(judged, key=lambda section: _size(section.frame), default=None)
+
+        def size(section: Section) -> tuple[int, int]:
+            titles = section.frame.loc[section.frame["score"].notna(), "benchmark"]
+            return titles.nunique(), len(titles)
+
+        return max(judged, key=size, default=None)
 
     @property
     def has_published(self) -> bool:
         """Whether any table has published numbers."""
         return any(table.has_published for table in self.tables)
-
-
-def _size(frame: pd.DataFrame) -> tuple[int, int]:
-    scored = frame[frame["score"].notna()]
-    return int(scored["benchmark"].nunique()), len(scored)
 
 
 def build_report(
@@ -104,7 +115,10 @@ def report_of(collected: Collected, published: pd.DataFrame | None = None) -> Re
     found = {name: collected.experiment(name) for name in collected.names}
     experiments = {name: each for name, each in found.items() if each is not None}
     frame = collected.shown()
-    problems += [*mixed_versions(frame), *_absent(sections)]
+    problems += mixed_versions(frame)
+    # A table that leaves out data sets without runs looks complete.
+    tables = [section.table for section in sections if section.table.absent]
+    problems += [f"{table.name}: {nothing_on(table.absent)}" for table in tables]
     title = collected.folder.resolve().name
     if sections:
         several = f"{len(sections)} tables of {title}"
@@ -156,12 +170,6 @@ def published_name(experiment: Experiment | None) -> str:
     return "compare" if default else ""
 
 
-def _absent(sections: Sequence[Section]) -> list[str]:
-    """Sentences about data sets without runs: a table that leaves them out looks complete."""
-    tables = [section.table for section in sections]
-    return [f"{table.name}: {nothing_on(table.absent)}" for table in tables if table.absent]
-
-
 TEXT_FORMS: dict[str, Callable[[Report], str]]
 TEXT_FORMS = {".md": as_markdown, ".csv": as_csv, ".tex": as_latex}
 FORMS = (".html", *TEXT_FORMS)
@@ -204,7 +212,11 @@ def write_figure(runs: Path, name: str, out: Path, *, experiment: str | None = N
 
     needed()
     if name == DIAGRAM:
-        write_inside(runs, out, _diagram(build_report(runs, experiment=experiment), out).encode())
+        from .figures.critical_difference import diagram
+
+        main = build_report(runs, experiment=experiment).main
+        frame, drawn = diagram(main.significance if main is not None else None)
+        write_inside(runs, out, (drawn if out.suffix == ".svg" else as_csv_text(frame)).encode())
         return
     from .figures.shape import SCORES, check_figure, draw_one, no_data
     from .page import figure_data, main_figure, page
@@ -229,12 +241,3 @@ def write_figure(runs: Path, name: str, out: Path, *, experiment: str | None = N
 def _typed(runs: Path, experiment: str | None) -> str:
     """The arguments of `farshore report` for the same runs."""
     return shlex.join([str(runs), *(["--experiment", experiment] if experiment else [])])
-
-
-def _diagram(report: Report, out: Path) -> str:
-    """The critical-difference diagram of the folder's largest table."""
-    from .figures.critical_difference import diagram
-
-    main = report.main
-    frame, drawn = diagram(main.verdict.significance if main and main.verdict else None)
-    return drawn if out.suffix == ".svg" else as_csv_text(frame)

@@ -108,10 +108,7 @@ def line(group: str) -> str:
 def fill(group: str) -> str:
     """The background colour of a group's rows and bars: its line's, mixed with white."""
     colour = line(group)
-    return WHITE if colour == GREY else _lighter(colour)
-
-
-def _lighter(colour: str, share: float = 0.35) -> str:
-    """A hexadecimal colour, of which this share remains."""
+    if colour == GREY:
+        return WHITE
     parts = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
-    return "#" + "".join(f"{round(255 + share * (part - 255)):02x}" for part in parts)
+    return "#" + "".join(f"{round(255 + 0.35 * (part - 255)):02x}" for part in parts)

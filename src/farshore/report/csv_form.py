@@ -3,8 +3,6 @@
 The scores at the units of a mean are a JSON object, by the names of the units.
 """
 
-from __future__ import annotations
-
 import csv
 import io
 import json
@@ -26,7 +24,7 @@ COUNTS = ("planned", "diverged", "pruned", "undefined", "trials", "trials_planne
 PUBLISHED = ("published", "published_error", "difference")
 
 
-def as_csv(report: Report) -> str:
+def as_csv(report: "Report") -> str:
     """All tables, one after another; published numbers are included if there are any."""
     text = io.StringIO()
     names = [*COLUMNS, *(PUBLISHED if report.has_published else ())]

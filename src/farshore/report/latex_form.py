@@ -3,10 +3,9 @@
 Tables use booktabs and are coloured by group. The best three are bold, underlined and dotted.
 """
 
-from __future__ import annotations
-
 import re
 import unicodedata
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..results.tables import Column, Row, Table
@@ -38,7 +37,7 @@ SPECIAL = {
 }
 
 
-def as_latex(report: Report) -> str:
+def as_latex(report: "Report") -> str:
     """The whole report as a document."""
     groups = {row.group: fill(row.group) for table in report.tables for row in table.rows}
     shown = {colour_name(group): colour[1:] for group, colour in groups.items() if colour != WHITE}
@@ -60,9 +59,8 @@ def as_latex(report: Report) -> str:
         parts.append(latex_table(table))
         if len(table.rows) > LONG:  # it floats to its own page, and its conclusions come after it
             parts.append(r"\clearpage")
-        significance = section.verdict.significance if section.verdict is not None else None
-        if significance is not None and significance.sentences and section is not main:
-            parts.append(_items(f"Conclusions: {table.title}", significance.sentences))
+        if section.conclusions and section is not main:
+            parts.append(_items(f"Conclusions: {table.title}", section.conclusions))
     if report.provenance.facts:
         facts = [f"{what}: {value}" for what, value in report.provenance.facts]
         parts.append(_items("Where the numbers come from", facts))
@@ -139,7 +137,7 @@ def _cell(row: Row, column: Column, table: Table, notes: dict[str, str]) -> str:
     return text
 
 
-def _items(title: str, texts: tuple[str, ...] | list[str]) -> str:
+def _items(title: str, texts: Sequence[str]) -> str:
     items = [rf"\item {escape(text)}" for text in texts]
     head = [rf"\paragraph{{{escape(title)}}}", r"\begin{itemize}"]
     return "\n".join([*head, *items, r"\end{itemize}"])

@@ -1,7 +1,5 @@
 """A report as GitHub-flavoured Markdown."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -16,7 +14,7 @@ PUBLISHED = " In round brackets: the published number, and our difference from i
 MARKS = {1: ("**", "**"), 2: ("<ins>", "</ins>"), 3: ("*", "*")}
 
 
-def as_markdown(report: Report) -> str:
+def as_markdown(report: "Report") -> str:
     """The whole report."""
     parts = [f"# {escape(report.title)}", *_opening(report)]
     if report.problems:
@@ -33,7 +31,7 @@ def as_markdown(report: Report) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _opening(report: Report) -> list[str]:
+def _opening(report: "Report") -> list[str]:
     """The verdict, its conditions, what backs it, and the next command."""
     main = report.main
     if main is None or main.verdict is None:
@@ -48,7 +46,7 @@ def _opening(report: Report) -> list[str]:
     return parts
 
 
-def markdown_table(section: Section, *, concluded: bool = False) -> str:
+def markdown_table(section: "Section", *, concluded: bool = False) -> str:
     """One table with its legend and notes, and its conclusions unless they stand elsewhere."""
     table = section.table
     text = escape(legend(table)) + (MARKED if table.has_marks else "")
@@ -58,9 +56,8 @@ def markdown_table(section: Section, *, concluded: bool = False) -> str:
     parts = [f"## {escape(table.title)}", escape(table.about), _lines(table), text]
     if table.remarks:
         parts.append(_items(table.remarks))
-    significance = section.verdict.significance if section.verdict is not None else None
-    if significance is not None and significance.sentences and not concluded:
-        parts.append("**Conclusions**\n\n" + _items(significance.sentences))
+    if section.conclusions and not concluded:
+        parts.append("**Conclusions**\n\n" + _items(section.conclusions))
     return "\n\n".join(parts)
 
 

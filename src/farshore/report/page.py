@@ -1,7 +1,5 @@
 """The page: one HTML file with tables, figures, style and scripts; it loads no other files."""
 
-from __future__ import annotations
-
 import json
 import math
 from base64 import b64encode
@@ -14,7 +12,7 @@ from .. import __version__
 from ..errors import needs
 from ..results.summary import Ranking, Standing, metrics_of, rank
 from ..results.tables import SECTIONS
-from .build import Report, Section
+from .build import Report
 from .cells import cell_text, fill, legend, letter_of, metric_label, number
 
 if TYPE_CHECKING:
@@ -36,8 +34,10 @@ def needed() -> None:
         raise needs("report", "the page needs plotly and Jinja2") from None
 
 
-def page(report: Report, drawings: Sequence[Drawing] = (), *, source: str = "") -> str:
+def page(report: Report, drawings: "Sequence[Drawing]" = (), *, source: str = "") -> str:
     """The whole page; `source` names the runs in the commands below figures, quoted."""
+    from .figures.critical_difference import svg
+
     first = main_figure(report)
     opening = report.main if first is not None else None
     sections, rankings = list(report.sections), []
@@ -45,6 +45,9 @@ def page(report: Report, drawings: Sequence[Drawing] = (), *, source: str = "") 
         sections.sort(key=lambda section: section is not opening)
         drawings = [first, *drawings]
         rankings = [rank(opening.frame, name) for name in metrics_of(opening.frame)]
+    contents = [(f"table-{each.table.name}", each.table.title) for each in sections]
+    contents += [(f"figure-{drawing.name}", drawing.title) for drawing in drawings]
+    facts = [("provenance", "Where the numbers come from")] if report.provenance.facts else []
     return rendered(
         "page.html",
         drawings,
@@ -54,33 +57,26 @@ def page(report: Report, drawings: Sequence[Drawing] = (), *, source: str = "") 
         rankings=rankings,
         first_figure=int(opening is not None),
         sections=sections,
-        diagrams=[_diagram(section) for section in sections],
+        diagrams=[svg(each.significance) if each.significance else None for each in sections],
         source=source,
-        contents=_contents(sections, drawings, report),
+        contents=[*contents, *facts],
     )
 
 
-def rendered(template: str, drawings: Sequence[Drawing], **values: Any) -> str:
+def rendered(template: str, drawings: "Sequence[Drawing]", **values: Any) -> str:
     """A page by its template, with the figures, the style and the script inside."""
     needed()
     from markupsafe import Markup
 
-    return (
-        page_templates()
-        .get_template(template)
-        .render(
-            **values,
-            drawings=drawings,
-            version=__version__,
-            css=Markup(page_file("page.css")),
-            js=Markup(page_file("page.js")),
-            plotly=plotly_script() if drawings else "",
-            data=Markup(figure_data(drawings)) if drawings else "",
-        )
-    )
+    # Plotly's script for cartesian figures, a third of the whole, stays compressed in the page.
+    script = b64encode((FILES / PLOTLY).read_bytes()).decode() if drawings else ""
+    data = Markup(figure_data(drawings)) if drawings else ""
+    css, js = (Markup(page_file(name)) for name in ("page.css", "page.js"))
+    inside = {"version": __version__, "css": css, "js": js, "plotly": script, "data": data}
+    return page_templates().get_template(template).render(**values, **inside, drawings=drawings)
 
 
-def main_figure(report: Report) -> Drawing | None:
+def main_figure(report: Report) -> "Drawing | None":
     """The figure of the scores behind the verdict; None if no table is about them."""
     from .figures.scores import drawing
 
@@ -88,13 +84,6 @@ def main_figure(report: Report) -> Drawing | None:
     if main is None or main.verdict is None or not main.verdict.ranking.standings:
         return None
     return drawing(main.frame, main.verdict.ranking, main.conditions)
-
-
-def _diagram(section: Section) -> str | None:
-    from .figures.critical_difference import svg
-
-    significance = section.verdict.significance if section.verdict is not None else None
-    return svg(significance) if significance is not None else None
 
 
 def ranked_sections(ranking: Ranking) -> list[tuple[str, list[Standing]]]:
@@ -108,40 +97,30 @@ def ranked_sections(ranking: Ranking) -> list[tuple[str, list[Standing]]]:
     return list(sections.items())
 
 
-def page_templates() -> Environment:
+def page_templates() -> "Environment":
     """The templates of all pages; texts are escaped, and a forgotten name is an error."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     blocks = partial(Environment, trim_blocks=True, lstrip_blocks=True, autoescape=True)
     templates = blocks(loader=FileSystemLoader(FILES), undefined=StrictUndefined)
-    templates.globals |= {
-        "fill": fill,
-        "legend": legend,
-        "letter_of": letter_of,
-        "metric_label": metric_label,
-        "number": number,
-        "ranked_sections": ranked_sections,
-        "text_of": cell_text,
-    }
+    named = (fill, legend, letter_of, metric_label, number, ranked_sections)
+    templates.globals |= {each.__name__: each for each in named} | {"text_of": cell_text}
     return templates
 
 
-def figure_data(drawings: Iterable[Drawing]) -> str:
+def figure_data(drawings: "Iterable[Drawing]") -> str:
     """The figures as JSON inside a page: no NaN, and no characters that could end the script."""
 
-    def shown(view: View) -> dict[str, Any]:
-        return {"note": view.note, **_plain(json.loads(view.figure.to_json()))}
+    def shown(view: "View") -> dict[str, Any]:
+        figure = json.loads(view.figure.to_json())
+        figure["layout"].pop("template", None)
+        return {"note": view.note, **{part: _finite(figure[part]) for part in ("data", "layout")}}
 
     figures = [{"name": each.name, "views": list(map(shown, each.views))} for each in drawings]
     text = json.dumps(figures, allow_nan=False, separators=(",", ":"), ensure_ascii=False)
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
-
-
-def _plain(figure: dict[str, Any]) -> dict[str, Any]:
-    figure["layout"].pop("template", None)
-    return {"data": _finite(figure["data"]), "layout": _finite(figure["layout"])}
 
 
 def _finite(value: Any) -> Any:
@@ -156,21 +135,6 @@ def _finite(value: Any) -> Any:
 
 
 @cache
-def plotly_script() -> str:
-    """Plotly's script for cartesian figures, a third of the whole, compressed for the page."""
-    return b64encode((FILES / PLOTLY).read_bytes()).decode()
-
-
-@cache
 def page_file(name: str) -> str:
     """A file of the page's style or script."""
     return (FILES / name).read_text(encoding="utf-8")
-
-
-def _contents(
-    sections: Sequence[Section], drawings: Sequence[Drawing], report: Report
-) -> list[tuple[str, str]]:
-    entries = [(f"table-{each.table.name}", each.table.title) for each in sections]
-    entries += [(f"figure-{drawing.name}", drawing.title) for drawing in drawings]
-    facts = [("provenance", "Where the numbers come from")] if report.provenance.facts else []
-    return [*entries, *facts]

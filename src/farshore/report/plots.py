@@ -1,7 +1,5 @@
 """Figures of single objects for notebooks and scripts, in the colours of a white page."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -17,7 +15,7 @@ if TYPE_CHECKING:
 GRID = "#e3e6e8"
 
 
-def plot_scores(frame: pd.DataFrame, ranking: Ranking) -> go.Figure:
+def plot_scores(frame: pd.DataFrame, ranking: Ranking) -> "go.Figure":
     """Every method's scores on the unseen targets, as the report draws them."""
     check_plotly()
     from .figures import scores
@@ -25,7 +23,7 @@ def plot_scores(frame: pd.DataFrame, ranking: Ranking) -> go.Figure:
     return on_white(scores.drawing(frame, ranking, "").views[0].figure)
 
 
-def plot_result(result: Result) -> go.Figure:
+def plot_result(result: Result) -> "go.Figure":
     """The final scores of one run: a bar for each source and split, and one for the target."""
     check_plotly()
     from .figures.shape import canvas, text
@@ -45,7 +43,7 @@ def plot_result(result: Result) -> go.Figure:
     return on_white(figure)
 
 
-def on_white(figure: go.Figure) -> go.Figure:
+def on_white(figure: "go.Figure") -> "go.Figure":
     """The report's page gives its figures colours; one that stands alone has its own."""
     figure.update_layout(paper_bgcolor="white", plot_bgcolor="white", font_color="#1f2428")
     figure.update_xaxes(gridcolor=GRID, linecolor=GRID)

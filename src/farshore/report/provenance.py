@@ -74,12 +74,15 @@ AGAIN = "runs-again"
 def commands(runs: pd.DataFrame, experiments: Mapping[str, Experiment]) -> list[str]:
     """Commands to paste that repeat all finished runs and build the same tables."""
     results, alone = list(runs["result"]), runs[runs["experiment"] == ALONE]
-    versions = sorted({result.versions.get("farshore", UNKNOWN) for result in results})
-    lines = [
-        f"{INSTALL.format('report')}  # in a checkout of farshore {_comment(version)}"
-        for version in versions[-1:]
-    ]
-    lines += filter(None, dict.fromkeys(_prepare(result.run) for result in results))
+    lines = []
+    if results:
+        newest = max(result.versions.get("farshore", UNKNOWN) for result in results)
+        # Behind a #, on one line, so that nothing in a text from a result is a command.
+        comment = " ".join("".join(c if c.isprintable() else " " for c in newest).split())[:60]
+        lines = [f"{INSTALL.format('report')}  # in a checkout of farshore {comment}"]
+    for name in dict.fromkeys(result.run.benchmark for result in results):
+        if name in BENCHMARKS and BENCHMARKS.get(name).set_name is not None:
+            lines.append(shlex.join(["farshore", "prepare", name]))
     device = " --device cuda" if any(each.run.device.startswith("cuda") for each in results) else ""
     swept = {stem: item for stem, item in experiments.items() if item.command == "sweep"}
     lines += _sweep_commands(swept, device)
@@ -97,11 +100,6 @@ def commands(runs: pd.DataFrame, experiments: Mapping[str, Experiment]) -> list[
     return [*lines, f"farshore report {AGAIN} -o report-again.html"] if results else lines
 
 
-def _comment(text: str) -> str:
-    """A text from a result behind a #: one line, so that nothing in it is a command."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())[:60]
-
-
 def _sweep_commands(experiments: Mapping[str, Experiment], device: str) -> list[str]:
     lines = []
     for stem, experiment in experiments.items():
@@ -113,8 +111,12 @@ def _sweep_commands(experiments: Mapping[str, Experiment], device: str) -> list[
             end += "_"
         file = quote(f"{folder}/{experiment.name}.yaml")
         lines += [f"mkdir -p {quote(folder)}", f"cat > {file} <<'{end}'", *text, end]
-    # Experiments that others depend on come first.
-    for stem, experiment in sorted(experiments.items(), key=lambda item: _depth(item[1])):
+
+    def needs_others(item: tuple[str, Experiment]) -> bool:
+        taken = any(part.settings_from is not None for part in item[1].parts)
+        return taken or bool(item[1].reads)
+
+    for stem, experiment in sorted(experiments.items(), key=needs_others):
         file = quote(f"{_folder(stem, experiment)}/{experiment.name}.yaml")
         lines.append(f"farshore sweep {file} --runs {AGAIN}{device if experiment.parts else ''}")
     return lines
@@ -181,10 +183,8 @@ def _search(experiment: Experiment) -> str:
 def _data(results: Sequence[Result]) -> dict[str, str]:
     """One fact per data set: its prepared form with a checksum, corruptions, and shared notes."""
     facts = {}
-    by_benchmark: dict[str, list[Result]] = {}
-    for result in results:
-        by_benchmark.setdefault(result.title, []).append(result)
-    for benchmark, of_benchmark in by_benchmark.items():
+    for benchmark in dict.fromkeys(result.title for result in results):
+        of_benchmark = [result for result in results if result.title == benchmark]
         data = _counted(_data_version(result) for result in of_benchmark)
         made = [result.data.get("corruptions") for result in of_benchmark]
         corruptions = _counted(f"{each} corruptions" for each in made if each is not None)
@@ -209,11 +209,8 @@ def _results_versions(runs: Sequence[tuple[Result, Mapping[str, Any]]]) -> str:
         names = {"method": result.run.method, "benchmark": result.run.benchmark}
         for kind in filter(recorded.__contains__, names):
             by_name.setdefault(names[kind], set()).add(recorded[kind])
-    later = {name: versions for name, versions in by_name.items() if versions != {1}}
-    texts = [f"{name} {sorted(versions)}" for name, versions in later.items()]
-    if not by_name:
-        return ""
-    return "; ".join([*texts, "all others 1"]) if texts else "all 1"
+    texts = [f"{name} {sorted(found)}" for name, found in by_name.items() if found != {1}]
+    return "; ".join([*texts, "all others 1" if texts else "all 1"]) if by_name else ""
 
 
 def _counted(values: Iterable[str]) -> str:
@@ -223,16 +220,3 @@ def _counted(values: Iterable[str]) -> str:
         return counts[0][0] if counts else ""
     more = f"; and {len(counts) - SHOWN} more" if len(counts) > SHOWN else ""
     return "; ".join(f"{value} ({several(count, 'run')})" for value, count in counts[:SHOWN]) + more
-
-
-def _depth(experiment: Experiment) -> int:
-    """0 if the experiment needs no other experiment, else 1."""
-    taken = any(part.settings_from is not None for part in experiment.parts)
-    return int(taken or bool(experiment.reads))
-
-
-def _prepare(run: Run) -> str:
-    """The command that prepares the data of a run; empty if none is needed."""
-    if run.benchmark not in BENCHMARKS or BENCHMARKS.get(run.benchmark).set_name is None:
-        return ""
-    return shlex.join(["farshore", "prepare", run.benchmark])

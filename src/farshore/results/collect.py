@@ -176,7 +176,12 @@ def _sort(runs: Sequence[Read], tabled: set[str]) -> tuple[list[Read], list[str]
     for run in runs:
         for key, version in _versions(run).items():
             newest[key] = max(version, newest.get(key, 0))
-    installed = {key: _installed_version(*key) for key in newest}
+    installed = dict.fromkeys(newest, 0)
+    for kind, name in newest:
+        if kind == "method" and name in catalog.names():
+            installed[kind, name] = catalog.find(name).results_version
+        elif kind == "benchmark" and name in BENCHMARKS:
+            installed[kind, name] = BENCHMARKS.get(name).results_version
     superseded = [run for run in runs if _older(run, newest)]
     current = [run for run in runs if not _older(run, newest)]
     outdated = [run for run in current if _older(run, installed)]
@@ -189,7 +194,13 @@ def _sort(runs: Sequence[Read], tabled: set[str]) -> tuple[list[Read], list[str]
         f"{old} the installed farshore has; the same command would repeat them.": outdated,
         f"that belong to no recorded plan (the experiment has changed since) {gone}": stray,
     }
-    return shown, [f"{_counted(of)} {text}" for text, of in texts.items() if of]
+    left_out = []
+    for text, of in texts.items():
+        counts = Counter(result.run.method for _, result, _ in of).most_common()
+        named = ", ".join(f"{count} of {method}" for method, count in counts[:4])
+        others = " and others" if len(counts) > 4 else ""
+        left_out += [f"{several(len(of), 'run')} ({named}{others}) {text}"] if of else []
+    return shown, left_out
 
 
 def _older(run: Read, versions: Mapping[tuple[str, str], int]) -> bool:
@@ -207,16 +218,3 @@ def _versions(run: Read) -> dict[tuple[str, str], int]:
     versions = named.get("results_versions", {}) if isinstance(named, Mapping) else {}
     names = {"method": result.run.method, "benchmark": result.run.benchmark}
     return {(kind, name): int(versions[kind]) for kind, name in names.items() if kind in versions}
-
-
-def _installed_version(kind: str, name: str) -> int:
-    """The results version of the installed system; 0 if it is not installed."""
-    if kind == "method":
-        return catalog.find(name).results_version if name in catalog.names() else 0
-    return BENCHMARKS.get(name).results_version if name in BENCHMARKS else 0
-
-
-def _counted(runs: Sequence[Read]) -> str:
-    counts = Counter(result.run.method for _, result, _ in runs).most_common()
-    shown = ", ".join(f"{count} of {method}" for method, count in counts[:4])
-    return f"{several(len(runs), 'run')} ({shown}{' and others' if len(counts) > 4 else ''})"

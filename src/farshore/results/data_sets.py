@@ -86,21 +86,18 @@ def _of_friedman(test: tests.Friedman | None, methods: int, datasets: int) -> li
         f"Friedman χ² = {test.statistic:.1f}, p = {_p(test.p)}; Iman-Davenport F = "
         f"{test.iman_davenport:.2f}, p = {_p(test.iman_davenport_p)}"
     )
-    if test.iman_davenport_p < tests.ALPHA:
-        over = f"over the {datasets} data sets ({numbers})"
-        sentences = [f"The {methods} methods do not all perform equally {over}."]
-    else:
-        sentences = [
-            f"No difference between the {methods} methods is significant over the {datasets} data "
-            f"sets ({numbers}). The order of the rows may be due to chance, and no two methods "
-            "should be called different."
-        ]
-    if datasets < FEW:
-        sentences.append(
-            f"With {datasets} data sets, only large differences can be detected; a difference that "
-            "is not detected may still exist."
+    over = f"over the {datasets} data sets ({numbers})"
+    text = f"The {methods} methods do not all perform equally {over}."
+    if test.iman_davenport_p >= tests.ALPHA:
+        text = (
+            f"No difference between the {methods} methods is significant {over}. The order of the "
+            "rows may be due to chance, and no two methods should be called different."
         )
-    return sentences
+    doubt = (
+        f"With {datasets} data sets, only large differences can be detected; a difference that is "
+        "not detected may still exist."
+    )
+    return [text, doubt] if datasets < FEW else [text]
 
 
 def _of_nemenyi(

@@ -43,12 +43,9 @@ COLUMNS: dict[TableName, dict[str, Reader]] = {
     },
     "step time": {"milliseconds_a_step": step_milliseconds},
 }
-# Further columns of every experiment, and the numbers that they show.
-MEANS = {
-    **{name: name for name in ("source_validation_score", "source_train_score")},
-    **{name: name for name in ("backward_transfer", "forgetting")},
-    **{"seconds_a_run": "seconds", "milliseconds_a_step": "step_milliseconds"},
-}
+# Further columns of every experiment that are called otherwise than the number that they show.
+RENAMED = {"seconds": "seconds_a_run", "step_milliseconds": "milliseconds_a_step"}
+
 CONDITION = ("benchmark", "method", "target", "order", "varied")
 # Benchmark, method, and the target if there are several.
 Key = tuple[str, str, str]
@@ -87,7 +84,11 @@ def _numbers(runs: pd.DataFrame) -> dict[str, Any]:
         "trials_selected": " ".join(map(str, chosen["trial"])),
         "target_score_unseen": target,
         "target_standard_error": error,
-        **{column: mean_of(results, NUMBERS[name]) for column, name in MEANS.items()},
+        **{
+            RENAMED.get(name, name): mean_of(results, read)
+            for name, read in NUMBERS.items()
+            if name != "rows_per_step"
+        },
     }
 
 
@@ -99,9 +100,9 @@ def _chosen(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _by_seed(chosen: pd.DataFrame, read: Reader) -> Scores:
-    values = zip(chosen["seed"], chosen["result"], strict=True)
-    numbers = {int(seed): read(result) for seed, result in values}
-    return {("", "", "", "", seed): value for seed, value in numbers.items() if value is not None}
+    runs = zip(chosen["seed"], chosen["result"], strict=True)
+    values = {("", "", "", "", int(seed)): read(result) for seed, result in runs}
+    return {place: value for place, value in values.items() if value is not None}
 
 
 def _mean_and_error(scores: Scores) -> tuple[float | None, float | None]:

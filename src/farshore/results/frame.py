@@ -58,29 +58,28 @@ NAMES = frozenset({"steps", "memory", "network"})
 def frame_of_plan(plan: Plan, store: Store, *, name: str = "") -> pd.DataFrame:
     """The runs of a plan, `missing` if without a result; `name`: under which it is recorded."""
     variants = _Variants(plan.experiment.parts if plan.experiment is not None else ())
-    rows = []
+    rows, experiment = [], name or plan.name or ALONE
     for planned in plan.runs:
-        variant = variants.find(planned)
+        variant, condition = variants.find(planned), planned.condition
         if variant is None:  # the same run in another part
             continue
         folder = store.folder(planned.name)
         result = folder.read() if folder.finished() else None
         config = checked_config(folder.read_config()) if result is not None else {}
         row = _row(planned.name, planned.run, result, config)
-        drawn = planned.condition.order == DRAWN
         row |= {
-            "experiment": name or plan.name or ALONE,
-            "part": planned.condition.part,
-            "benchmark": planned.condition.benchmark,
+            "experiment": experiment,
+            "part": condition.part,
+            "benchmark": condition.benchmark,
             "variant": variant,
-            "condition": str(planned.condition),
+            "condition": str(condition),
             "seed": planned.seed,
             "trial": planned.trial,
             "held_out": planned.held_out or "",
-            **({"order": DRAWN, "last_source": ""} if drawn else {}),
         }
+        row |= {"order": DRAWN, "last_source": ""} if condition.order == DRAWN else {}
         rows.append((row, planned))
-    return _frame([*_with_missing(rows), *_not_plannable(plan, name or plan.name or ALONE)])
+    return _frame([*_with_missing(rows), *_not_plannable(plan, experiment)])
 
 
 def _not_plannable(plan: Plan, experiment: str) -> list[dict[str, Any]]:
@@ -159,8 +158,7 @@ def _scores(result: Result | None, metric: str) -> dict[str, Any]:
 
 
 def _named(frame: pd.DataFrame) -> pd.DataFrame:
-    names = [row_name(*names) for names in zip(frame["method"], frame["variant"], strict=True)]
-    return frame.assign(row=names)
+    return frame.assign(row=list(map(row_name, frame["method"], frame["variant"])))
 
 
 def _row(name: str, run: Run, result: Result | None, config: Mapping[str, Any]) -> dict[str, Any]:
@@ -264,14 +262,14 @@ class _Variants:
 
 
 def _difference(first: Part, other: Part) -> str:
-    differing = [name for name in CONDITIONS if getattr(first, name) != getattr(other, name)]
-    return ", ".join(f"{name} {_value(getattr(other, name))}" for name in differing) or "again"
-
-
-def _value(value: object) -> str:
-    if isinstance(value, Mapping):
-        return " ".join(f"{key}={item}" for key, item in value.items())
-    return "as usual" if value is None else str(value)
+    differing = []
+    for name in CONDITIONS:
+        if (value := getattr(other, name)) != getattr(first, name):
+            shown = "as usual" if value is None else str(value)
+            if isinstance(value, Mapping):
+                shown = " ".join(f"{key}={item}" for key, item in value.items())
+            differing.append(f"{name} {shown}")
+    return ", ".join(differing) or "again"
 
 
 def _with_conditions(frame: pd.DataFrame) -> pd.DataFrame:
@@ -296,8 +294,7 @@ def _condition(run: Run, alone: bool) -> str:
     known = run.benchmark in BENCHMARKS
     paths = BENCHMARKS.get(run.benchmark).path_options if known else frozenset()
     options = {name: value for name, value in run.options.items() if name not in paths}
-    settings = dict(run.settings) if alone else {}
-    values = {**changed, **options, **run.network_settings, **settings}
+    values = {**changed, **options, **run.network_settings, **(run.settings if alone else {})}
     return ", ".join(
         f"{name} {'>'.join(map(str, value)) if isinstance(value, list) else value}"
         for name, value in values.items()

@@ -42,8 +42,14 @@ def next_step(
 ) -> tuple[str, str]:
     """A command and the reason to type it; it depends on what the verdict lacks."""
     folder = "" if runs == Path("runs") else f" --runs {shlex.quote(str(runs))}"
-    if experiment is None:
-        return _from_runs(frame)
+    if experiment is None:  # after single runs: a comparison
+        results = [result for result in observed(frame)["result"] if result is not None]
+        known = [result.run for result in results if result.run.benchmark in BENCHMARKS]
+        if not known:
+            return "", ""
+        sources = max(len(result.sources) for result in results)
+        methods = [result.run.method for result in results]
+        return commands.comparison_after(known[0], methods, sources)
     if experiment.command != "compare":
         if not whole(frame):
             recorded = runs / FOLDER / f"{experiment.name}.yaml"
@@ -119,14 +125,3 @@ def _more_units(
     # An order of all sources has no place for the domain that was the target so far.
     orders = [word for word in part.orders if BETWEEN_NAMES not in word] or ["listed"]
     return {"target": None if own else EACH, "orders": orders}, "leave every domain out in turn"
-
-
-def _from_runs(frame: pd.DataFrame) -> tuple[str, str]:
-    """After single runs: a comparison."""
-    results = [result for result in observed(frame)["result"] if result is not None]
-    known = [result.run for result in results if result.run.benchmark in BENCHMARKS]
-    if not known:
-        return "", ""
-    sources = max(len(result.sources) for result in results)
-    methods = [result.run.method for result in results]
-    return commands.comparison_after(known[0], methods, sources)

@@ -16,8 +16,6 @@ is divided between bets for several of them, which differ by a shift of log(f / 
 beliefs cost labels, never the validity.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -46,7 +44,7 @@ class Picks:
     beliefs: np.ndarray
 
     @classmethod
-    def of(cls, confidence: np.ndarray, bar: float, groups: int = GROUPS) -> Picks:
+    def of(cls, confidence: np.ndarray, bar: float, groups: int = GROUPS) -> "Picks":
         """Groups of rows by confidence; drawn so that a bet against the bar should grow fastest."""
         order = np.argsort(confidence, kind="stable")
         group = np.empty(len(confidence), dtype=int)

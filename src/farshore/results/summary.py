@@ -150,12 +150,10 @@ class Standing:
     def plain(self) -> dict[str, Any]:
         """The row as plain values, for JSON."""
         found, difference = self.estimate, self.difference
+        same = ("kind", "rank", "guessing", "runs", "planned")
         return {
             "method": self.row,
-            **{
-                name: getattr(self, name)
-                for name in ("kind", "rank", "guessing", "runs", "planned")
-            },
+            **{name: getattr(self, name) for name in same},
             "mean": found.mean if found is not None else None,
             "error": found.error if found is not None else None,
             "worst": found.values[found.worst] if found is not None else None,
@@ -262,9 +260,8 @@ def metric_of(frame: pd.DataFrame, metric: str = "") -> Metric:
     found = METRICS.get(names[0], MIXED) if len(names) == 1 else MIXED
     if found.digits is None:
         return found
-    units = {
-        result.task.get("unit", "") for result in frame.get("result", ()) if result is not None
-    }
+    results = [result for result in frame.get("result", ()) if result is not None]
+    units = {result.task.get("unit", "") for result in results}
     return in_unit(found, units.pop()) if len(units) == 1 else found
 
 
@@ -458,9 +455,8 @@ def _at_places(scores: Scores, places: Scores) -> Scores:
     without_order: dict[tuple[object, ...], list[float]] = {}
     for place, score in scores.items():
         without_order.setdefault((*place[:2], place[4]), []).append(score)
-    known = {key: sum(values) / len(values) for key, values in without_order.items()}
-    keys = {place: (*place[:2], place[4]) for place in places}
-    return {place: known[key] for place, key in keys.items() if key in known}
+    found = {place: without_order.get((*place[:2], place[4])) for place in places}
+    return {place: sum(values) / len(values) for place, values in found.items() if values}
 
 
 def _estimated(

@@ -256,8 +256,8 @@ def make_table(
     in_percent = main.scale == 100
     metric = main if measure.ranked and not in_percent else MIXED
     if not measure.ranked:
-        metric = replace(MIXED, scale=1, high=np.inf, low=-np.inf)
-        metric = replace(metric, higher_is_better=measure.higher_is_better)
+        better = measure.higher_is_better
+        metric = replace(MIXED, scale=1, high=np.inf, low=-np.inf, higher_is_better=better)
     unit = measure.unit
     if unit in ("%", "points") and not in_percent:
         unit = main.unit.strip() or main.label

@@ -113,9 +113,11 @@ def judge(frame: pd.DataFrame) -> Verdict:
         return _none_usable(ranking)
     leader = usable[0]
     tested = compare_data_sets(frame, ranking) if ranking.unit is Unit.DATASET else None
-    ahead: Ahead = _Paired(frame, ranking) if tested is None else tested.ahead
+    ahead = _by_pairs(frame, ranking) if tested is None else tested.ahead
     together = [each for each in usable[1:] if not ahead(leader.row, each.row)]
-    possible = tested.possible if tested is not None else _possible(frame, ranking)
+    found = paired(frame, leader.row, usable[1].row) if usable[1:] else None
+    enough = found is not None and found.error is not None
+    possible = tested.possible if tested is not None else enough
     outcome = Outcome.TIED if together else Outcome.CLEAR
     if len(usable) == 1 or not possible:
         outcome = Outcome.ALONE if len(usable) == 1 else Outcome.UNTESTED
@@ -132,7 +134,7 @@ def judge(frame: pd.DataFrame) -> Verdict:
     details = [
         *([recommendation.sentence] if recommendation is not None else []),
         *([pooled.sentence(ranking.metric)] if pooled is not None else []),
-        *([_first_two(frame, ranking)] if tested is None and len(usable) > 1 else []),
+        *([_first_two(ranking, found)] if tested is None and len(usable) > 1 else []),
         *(tested.sentences if tested is not None else ()),
         *_best_by_place(frame, ranking),
         *_upper_bound(ranking, leader),
@@ -210,35 +212,20 @@ def legend(ranking: Ranking) -> list[str]:
 Ahead = Callable[[str, str], bool]
 
 
-class _Paired:
+def _by_pairs(frame: pd.DataFrame, ranking: Ranking) -> Ahead:
     """Student's paired tests on one data set, with Holm's correction."""
+    first, *others = (each.row for each in ranking.usable)
+    pairs, base = [(first, other) for other in others], ranking.reference
+    if base in others:
+        pairs += [(row, base) for row in others if row != base]
+    found = {pair: each for pair in pairs if (each := paired(frame, *pair)) is not None}
+    tested = {pair: each.p for pair, each in found.items() if each.p is not None}
+    corrected = dict(zip(tested, holm(list(tested.values())), strict=True))
 
-    def __init__(self, frame: pd.DataFrame, ranking: Ranking) -> None:
-        rows = [each.row for each in ranking.usable]
-        pairs = [(rows[0], other) for other in rows[1:]]
-        base = ranking.reference
-        if base in rows[1:]:
-            pairs += [(row, base) for row in rows[1:] if row != base]
-        self.found = {pair: paired(frame, *pair) for pair in pairs}
-        known = {pair: each.p for pair, each in self.found.items() if each is not None}
-        tested = {pair: p for pair, p in known.items() if p is not None}
-        corrected = holm(list(tested.values())) if tested else []
-        self.corrected = dict(zip(tested, corrected, strict=True))
+    def ahead(first: str, second: str) -> bool:
+        return corrected.get((first, second), 1.0) < ALPHA and found[first, second].better
 
-    def __call__(self, first: str, second: str) -> bool:
-        """Whether the tests say that the first is better."""
-        found = self.found.get((first, second))
-        p = self.corrected.get((first, second), 1.0)
-        return found is not None and found.better and p < ALPHA
-
-
-def _possible(frame: pd.DataFrame, ranking: Ranking) -> bool:
-    """Whether there are enough units for a test of the first two methods."""
-    rows = [each.row for each in ranking.usable]
-    if len(rows) < 2:
-        return False
-    found = paired(frame, rows[0], rows[1])
-    return found is not None and found.error is not None
+    return ahead
 
 
 def over(frame: pd.DataFrame, ranking: Ranking) -> str:
@@ -313,15 +300,14 @@ def _warning(frame: pd.DataFrame, ranking: Ranking) -> str:
     of_row = of_row[of_row["row"] == first.row]
     level = of_row[BALANCED].where(of_row[BALANCED].notna(), of_row["skill"])
     found = at_chance_text(float(level.astype(float).mean()), int(of_row["classes"].iloc[0]))
-    return (
-        f"{first.row} has the best score ({_score(ranking, first)}) but {found}, so it does not "
-        "count. "
-    )
+    best = f"{first.row} has the best score ({_score(ranking, first)})"
+    return f"{best} but {found}, so it does not count. "
 
 
 def _none_usable(ranking: Ranking) -> Verdict:
     constant = [each.row for each in ranking.ranked]
     lacking = [each.row for each in ranking.standings if each.kind == "continual"]
+    sentence = "No method that is ranked has run."
     if constant:
         sentence = (
             "No method has learned anything about the target: the balanced accuracy of "
@@ -329,34 +315,29 @@ def _none_usable(ranking: Ranking) -> Verdict:
         )
     elif lacking:
         sentence = f"No method has all its scores; some are missing for {listed(lacking, NAMED)}."
-    else:
-        sentence = "No method that is ranked has run."
     return Verdict(Outcome.NONE, sentence, tuple(_not_ranked(ranking)), ranking, None)
 
 
-def _first_two(frame: pd.DataFrame, ranking: Ranking) -> str:
+def _first_two(ranking: Ranking, found: Difference | None) -> str:
     """The paired difference of the first two in words."""
-    first, second = ranking.usable[:2]
-    found = paired(frame, first.row, second.row)
+    first, second = (each.row for each in ranking.usable[:2])
     if found is None:
-        return f"{first.row} and {second.row} share no target, order and seed."
+        return f"{first} and {second} share no target, order and seed."
     units = several(found.units, found.unit)
     return (
-        f"{first.row} minus {second.row}, paired by target, order and seed: "
+        f"{first} minus {second}, paired by target, order and seed: "
         f"{interval(found, ranking.metric)}; better in {found.won} of {units}."
     )
 
 
 def _best_by_place(frame: pd.DataFrame, ranking: Ranking) -> list[str]:
     """Which method is best where, if that depends on the unit."""
-    usable = [each for each in ranking.usable if each.estimate is not None]
-    if len(usable) < 2 or ranking.unit is Unit.SEED:
+    scores = {each.row: each.estimate.values for each in ranking.usable if each.estimate}
+    if len(scores) < 2 or ranking.unit is Unit.SEED:
         return []
-    best: dict[str, str] = {}
-    for unit in usable[0].estimate.values if usable[0].estimate is not None else ():
-        scores = {each.row: each.estimate.values[unit] for each in usable if each.estimate}
-        sign = 1 if ranking.metric.higher_is_better else -1
-        best[unit] = max(scores, key=lambda name: sign * scores[name])
+    best, better = {}, max if ranking.metric.higher_is_better else min
+    for unit in next(iter(scores.values())):
+        best[unit] = better(scores, key=lambda row: scores[row][unit])
     counts = Counter(best.values())
     if len(counts) < 2:
         return []

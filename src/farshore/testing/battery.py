@@ -1,7 +1,5 @@
 """Battery: the named checks of one kind of thing, and the ways to run them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial, update_wrapper
@@ -89,7 +87,9 @@ class Battery(Generic[Thing, Case]):
                 error.add_note(f"in the check {name!r} of the {self.registry.kind} {subject!r}")
                 raise
 
-    def parametrize(self, subjects: Iterable[str | Thing], **options: Any) -> pytest.MarkDecorator:
+    def parametrize(
+        self, subjects: Iterable[str | Thing], **options: Any
+    ) -> "pytest.MarkDecorator":
         """A pytest mark: every check (`check`) on every subject, called as the kind (`method`)."""
         import pytest
 

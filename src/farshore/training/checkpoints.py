@@ -5,8 +5,6 @@ contain the data: they are passed in again and must be the same, which a checksu
 labels and their split verifies.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -43,7 +41,7 @@ class Checkpoints:
         self.base = base
         self.every = every
 
-    def of(self, trainer: Trainer, domain: Domain, steps: int) -> DomainCheckpoint:
+    def of(self, trainer: "Trainer", domain: Domain, steps: int) -> "DomainCheckpoint":
         """The checkpoint of this domain's training."""
         key = {"domain": domain.name, "number of steps": steps, "data": domain_checksum(domain)}
         return DomainCheckpoint(self, trainer, key)
@@ -78,7 +76,7 @@ class DomainCheckpoint:
     """The checkpoint of the domain being learned. It continues only with the same `key`."""
 
     checkpoints: Checkpoints
-    trainer: Trainer
+    trainer: "Trainer"
     key: dict[str, Any]
 
     def restore(self) -> int:

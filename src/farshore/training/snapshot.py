@@ -1,7 +1,5 @@
 """Snapshots of a trainer: taken, checked part by part, and restored."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +22,7 @@ PARTS = dict.fromkeys(
 FROM_TRAINER = ("settings", "domains", "network", "memory", "generator", "opts")
 
 
-def take_snapshot(trainer: Trainer, *, inside_domain: bool) -> dict[str, Any]:
+def take_snapshot(trainer: "Trainer", *, inside_domain: bool) -> dict[str, Any]:
     """The state of a trainer; `inside_domain`: with what the method keeps only there."""
     method = trainer.method
     state = {
@@ -43,7 +41,7 @@ def take_snapshot(trainer: Trainer, *, inside_domain: bool) -> dict[str, Any]:
     return state
 
 
-def restore_snapshot(trainer: Trainer, state: Mapping[str, Any]) -> None:
+def restore_snapshot(trainer: "Trainer", state: Mapping[str, Any]) -> None:
     """Restore a snapshot, after a check of every part of it."""
     method = trainer.method
     _check(trainer, state)
@@ -61,7 +59,7 @@ def restore_snapshot(trainer: Trainer, state: Mapping[str, Any]) -> None:
     trainer.generators.load_state_dict(state["generators"])
 
 
-def _check(trainer: Trainer, state: Mapping[str, Any]) -> None:
+def _check(trainer: "Trainer", state: Mapping[str, Any]) -> None:
     """Raise a FormError unless every part of a snapshot fits what it belongs to."""
     method, network = trainer.method, trainer.method.network
     optional = {"average": trainer.average is not None, "within": "within" in state}
@@ -83,7 +81,7 @@ def _check(trainer: Trainer, state: Mapping[str, Any]) -> None:
     _check_within(method, state.get("within", {}))
 
 
-def _check_memory(trainer: Trainer, memory: Memory, state: Mapping[str, Any]) -> None:
+def _check_memory(trainer: "Trainer", memory: Memory, state: Mapping[str, Any]) -> None:
     """Raise a FormError unless the memory has rows of this network and of the learned domains."""
     method, setup = trainer.method, trainer.setup
     widths = {"features": method.network.feature_dim, "logits": setup.classes}

@@ -7,8 +7,6 @@ some divide a line at other marks than commas. So an apostrophe, the usual sign 
 does. Numbers stay as they are, also those written as text.
 """
 
-from __future__ import annotations
-
 import csv
 import re
 from io import StringIO
@@ -28,7 +26,7 @@ def plain_cell(value: Any) -> Any:
     return value
 
 
-def as_csv_text(frame: pd.DataFrame) -> str:
+def as_csv_text(frame: "pd.DataFrame") -> str:
     """A frame as CSV without its index."""
     plain = frame.rename(columns=plain_cell)
     for position in range(len(plain.columns)):
@@ -39,7 +37,7 @@ def as_csv_text(frame: pd.DataFrame) -> str:
     return str(plain.to_csv(index=False))
 
 
-def as_csv_rows(frame: pd.DataFrame, *, header: bool) -> str:
+def as_csv_rows(frame: "pd.DataFrame", *, header: bool) -> str:
     """The same with six digits per number, and in less than half the time."""
     columns = []
     for _, cells in frame.items():
@@ -56,7 +54,7 @@ def as_csv_rows(frame: pd.DataFrame, *, header: bool) -> str:
     return text.getvalue()
 
 
-def _is_text(cells: pd.Series) -> bool:
+def _is_text(cells: "pd.Series") -> bool:
     dtype = cells.dtype
     return dtype.kind in "OU" or str(dtype) in ("str", "string", "category")
 

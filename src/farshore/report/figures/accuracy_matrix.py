@@ -68,17 +68,15 @@ def drawing(runs: pd.DataFrame) -> Drawn | None:
         "learned. Below the diagonal are past domains, above it future ones; the last column is "
         "the unseen target."
     )
-    views = (_views(name, part, leaders.get(name, "")) for name, part in places(frame))
-    shown = [view for of_place in views for view in of_place]
+    shown = []
+    for place, part in places(frame):
+        methods, leader = list(part["method"].unique()), leaders.get(place, "")
+        if leader in methods:
+            methods.insert(0, methods.pop(methods.index(leader)))
+        for method in methods:
+            label = f"{method} (best here)" if method == leader and len(methods) > 1 else method
+            shown.append(View(label, draw(part[part["method"] == method]), of=place))
     return says, shown, frame, runs
-
-
-def _views(place: str, frame: pd.DataFrame, leader: str) -> Iterator[View]:
-    """One picture per method at a place, the leader first."""
-    methods = list(frame["method"].unique())
-    for method in sorted(methods, key=lambda name: name != leader):
-        label = f"{method} (best here)" if method == leader and len(methods) > 1 else method
-        yield View(label, draw(frame[frame["method"] == method]), of=place)
 
 
 def heat_map(

@@ -53,10 +53,8 @@ def svg(test: Significance) -> str | None:
         shown = f"{label} {number}" if left else f"{number} {label}"
         x = f"{at(rank):.1f}"
         parts.append(f'<polyline class="stem" points="{x},{TOP} {x},{y} {end},{y}"/>')
-        parts.append(
-            f'<text x="{end + (-6 if left else 6)}" y="{y + 4}" '
-            f'text-anchor="{anchor}">{shown}</text>'
-        )
+        beside = end + (-6 if left else 6)
+        parts.append(f'<text x="{beside}" y="{y + 4}" text-anchor="{anchor}">{shown}</text>')
     joined = "bars join methods that are not distinguishable"
     description = f"Mean ranks of {len(ranks)} methods on a line; {joined}."
     return (

@@ -1,8 +1,7 @@
 """Saved features of sources and target in a plane, and how well they distinguish the domains."""
 
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,17 +27,13 @@ def draw(frame: pd.DataFrame) -> go.Figure:
         target = bool(part["target"].iloc[0])
         colour = TARGET_COLOUR if target else SERIES[sources % len(SERIES)]
         sources += not target
+        size, symbol = (5, "x") if target else (4, "circle")
         figure.add_scatter(
             x=part["x"].to_numpy("float32"),
             y=part["y"].to_numpy("float32"),
             mode="markers",
             name=f"{'target' if target else 'source'} {text(domain)}",
-            marker={
-                "color": colour,
-                "size": 5 if target else 4,
-                "opacity": 0.7,
-                "symbol": "x" if target else "circle",
-            },
+            marker={"color": colour, "size": size, "opacity": 0.7, "symbol": symbol},
             customdata=list(part["class"]),
             hovertemplate=f"{text(domain)}, class %{{customdata}}<extra></extra>",
         )
@@ -160,9 +155,13 @@ def read_features(path: Path) -> Features | None:
 
 def project(features: Floats) -> tuple[pd.DataFrame, str]:
     """Two coordinates per row and their name: UMAP, or principal components without it."""
-    with warnings.catch_warnings(), _same_threads():
-        # umap and numba warn about versions and threads, which readers cannot change.
+    import torch
+
+    with warnings.catch_warnings(), ExitStack() as at_the_end:
+        # umap and numba warn about versions and threads, which readers cannot change. Numba changes
+        # PyTorch's number of threads when it compiles UMAP.
         warnings.simplefilter("ignore")
+        at_the_end.callback(torch.set_num_threads, torch.get_num_threads())
         try:
             from umap import UMAP
         except ImportError:
@@ -179,22 +178,9 @@ def project(features: Floats) -> tuple[pd.DataFrame, str]:
     return pd.DataFrame(plane, columns=["x", "y"]), "principal components"
 
 
-@contextmanager
-def _same_threads() -> Iterator[None]:
-    """Restore PyTorch's number of threads, which Numba changes when it compiles UMAP."""
-    import torch
-
-    before = torch.get_num_threads()
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
-
-
 def measure(saved: Features) -> Overlap:
     """How distinguishable the domains are in the space of the features, not in the plane."""
-    names = sorted(set(saved.domains))
-    numbers = np.array([names.index(name) for name in saved.domains])
+    names, numbers = np.unique(saved.domains, return_inverse=True)
     of_target = accuracy(saved.features, saved.target.astype(np.int64))
     return Overlap(accuracy(saved.features, numbers), 1 / len(names), of_target)
 

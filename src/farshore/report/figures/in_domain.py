@@ -23,15 +23,13 @@ def collect(runs: pd.DataFrame) -> pd.DataFrame:
 def draw(frame: pd.DataFrame) -> go.Figure:
     """One bar per group."""
     figure = canvas(x="on the sources, %", y="", height=110 + 38 * len(frame), legend=False)
+    filled, edges = (list(map(colour, frame["group"])) for colour in (fill, line))
     figure.add_bar(
-        y=[text(group) for group in frame["group"]],
+        y=list(map(text, frame["group"])),
         x=list(100 * frame["source_score"]),
         orientation="h",
         error_x=errors(frame["standard_error"]),
-        marker={
-            "color": [fill(group) for group in frame["group"]],
-            "line": {"color": [line(group) for group in frame["group"]], "width": 1},
-        },
+        marker={"color": filled, "line": {"color": edges, "width": 1}},
         customdata=list(frame["methods"]),
         hovertemplate="%{y}: %{x:.1f}% (%{customdata} methods)<extra></extra>",
     )
@@ -42,10 +40,8 @@ def draw(frame: pd.DataFrame) -> go.Figure:
 def drawing(runs: pd.DataFrame) -> Drawn | None:
     """The figure, if at least two groups have scores."""
     runs = comparable(runs)
-    if metric_of(runs).scale != 100:
-        return None
     frame = collect(runs)
-    if len(frame) < 2:
+    if metric_of(runs).scale != 100 or len(frame) < 2:
         return None
     says = (
         "Scores on the domains that the methods were trained on (training rows, mean over the "

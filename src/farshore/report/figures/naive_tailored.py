@@ -22,24 +22,17 @@ def collect(runs: pd.DataFrame) -> pd.DataFrame:
     """One row per tailored method: the means of both forms and their paired difference."""
     unit, metric, rows = unit_of(runs), metric_of(runs), []
     for method in runs["notion"].unique():
-        tailored, naive = (
-            estimate(scores_of(runs, row), unit, metric) for row in (method, PREFIX + method)
-        )
-        difference = paired(runs, method, PREFIX + method)
-        if tailored is not None and naive is not None and difference is not None:
-            rows.append(
-                {
-                    "metric": metric.name,
-                    "method": method,
-                    "target_score_tailored": tailored.mean,
-                    "tailored_standard_error": tailored.error,
-                    "target_score_naive": naive.mean,
-                    "naive_standard_error": naive.error,
-                    "difference": difference.mean,
-                    "unit": str(unit),
-                    "units": difference.units,
-                }
-            )
+        forms = {"tailored": method, "naive": PREFIX + method}
+        found = {form: estimate(scores_of(runs, row), unit, metric) for form, row in forms.items()}
+        difference = paired(runs, *forms.values())
+        if difference is None:
+            continue
+        row = {"metric": metric.name, "method": method}
+        for form, each in found.items():
+            assert each is not None
+            row |= {f"target_score_{form}": each.mean, f"{form}_standard_error": each.error}
+        row |= {"difference": difference.mean, "unit": str(unit), "units": difference.units}
+        rows.append(row)
     return pd.DataFrame(rows)
 
 

@@ -20,15 +20,13 @@ def collect(runs: pd.DataFrame) -> pd.DataFrame:
     if frame.empty:
         return frame
     usual = runs[runs["listed"]].groupby(shape.PLACE)["sources"].first().to_dict()
-    named = zip(frame["benchmark"], frame["target"], frame["sources"], strict=True)
-    words = [_word(order, usual.get((benchmark, target))) for benchmark, target, order in named]
+    words = []
+    for *place, order in frame[[*shape.PLACE, "sources"]].itertuples(index=False):
+        listed = usual.get((*place,), "")
+        backwards = SEPARATOR.join(listed.split(SEPARATOR)[::-1])
+        words.append({backwards: "reversed", listed: "listed"}.get(order, "other"))
+
     return frame.rename(columns={"sources": "order"}).assign(word=words)
-
-
-def _word(order: str, listed: str | None) -> str:
-    if listed is None or order not in (listed, SEPARATOR.join(listed.split(SEPARATOR)[::-1])):
-        return "other"
-    return "listed" if order == listed else "reversed"
 
 
 def draw(frame: pd.DataFrame) -> go.Figure:
@@ -37,17 +35,14 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     methods = [shape.text(method) for method in frame["method"].unique()]
     figure = shape.canvas(x=shape.on_target(metric), y="", height=150 + 30 * len(methods))
     for index, ((order, word), part) in enumerate(frame.groupby(["order", "word"], sort=False)):
+        colour, symbol = (of[index % len(of)] for of in (SERIES, SYMBOLS))
         figure.add_scatter(
             x=list(metric.scale * part["target_score_unseen"]),
             y=[shape.text(method) for method in part["method"]],
             error_x=shape.errors(part["standard_error"], metric.scale),
             mode="markers",
             name=shape.text(order) if word == "other" else f"{word}: {shape.text(order)}",
-            marker={
-                "color": SERIES[index % len(SERIES)],
-                "symbol": SYMBOLS[index % len(SYMBOLS)],
-                "size": 10,
-            },
+            marker={"color": colour, "symbol": symbol, "size": 10},
             hovertemplate=f"%{{y}}, {shape.text(order)}: %{{x:.1f}}{metric.unit}<extra></extra>",
         )
     figure.update_yaxes(type="category", categoryorder="array", categoryarray=methods[::-1])

@@ -106,16 +106,13 @@ def draw(numbers: pd.DataFrame, ranking: Ranking, lines: dict[str, float]) -> go
             customdata=[_words(dot) for dot in dots.to_dict("records")],
             hovertemplate=f"{text(each.row)}, %{{customdata}}: {hover}",
         )
+        symbol = "x-open" if each.guessing else "diamond"
         figure.add_scatter(
             x=[metric.scale * found.mean],
             y=[label],
             mode="markers",
             error_x=_interval(found, metric, colour),
-            marker={
-                "color": colour,
-                "size": 13,
-                "symbol": "x-open" if each.guessing else "diamond",
-            },
+            marker={"color": colour, "size": 13, "symbol": symbol},
             hovertemplate=f"{text(each.row)}, mean: {hover}",
         )
     _add_lines(figure, {words: metric.scale * value for words, value in lines.items()})

@@ -45,6 +45,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
     metric = metric_of(frame)
     figure = canvas(x="on the sources (validation rows), %", y=on_target(metric), height=440)
     for (group, chosen), part in frame.groupby(["group", "selected"], sort=False):
+        size, symbol = (9, "circle") if chosen else (7, "circle-open")
         words = [
             f"{text(method)}, seed {seed}, trial {trial}" + (", selected" if chosen else "")
             for method, seed, trial in zip(part["method"], part["seed"], part["trial"], strict=True)
@@ -56,12 +57,7 @@ def draw(frame: pd.DataFrame) -> go.Figure:
             name=text(group),
             legendgroup=group,
             showlegend=chosen,
-            marker={
-                "color": line(str(group)),
-                "size": 9 if chosen else 7,
-                "symbol": "circle" if chosen else "circle-open",
-                "opacity": 0.85,
-            },
+            marker={"color": line(str(group)), "size": size, "symbol": symbol, "opacity": 0.85},
             customdata=words,
             hovertemplate="%{customdata}: %{x:.1f}% on the sources, %{y:.1f}% on the "
             "target<extra></extra>",
