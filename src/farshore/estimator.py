@@ -262,7 +262,8 @@ class FarshoreClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> np.ndarray:
         """The label of each row."""
-        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+        shares = self.predict_proba(X)  # first: it refuses an estimator that is not fitted
+        return self.classes_[shares.argmax(axis=1)]
 
     def _classes(self, y: np.ndarray) -> np.ndarray:
         check_classification_targets(y)
