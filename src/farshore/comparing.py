@@ -25,7 +25,7 @@ from .benchmarks import BENCHMARKS, make_benchmark
 from .benchmarks.own.image_folder import ImageFolder
 from .benchmarks.own.table import OwnTable
 from .data.tables.frames import as_table
-from .errors import FarshoreError, unknown
+from .errors import FarshoreError, no_such_file, unknown
 from .methods.optimization import choose_device
 from .report.build import write_report
 from .report.plots import plot_scores
@@ -246,7 +246,7 @@ def find_data(
     if not path.exists():
         if isinstance(data, str) and path.name == data and not path.suffix:
             raise unknown("benchmark", data, BENCHMARKS.names())
-        raise FarshoreError(f"there is no file or folder {str(data)!r}: check the path")
+        raise no_such_file(data)
     kind = ImageFolder if path.is_dir() else OwnTable
     return kind.name, {**options, "path": str(data)}
 

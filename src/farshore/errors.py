@@ -2,7 +2,9 @@
 
 import difflib
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from os import PathLike
+from pathlib import Path
 
 # The command that installs an extra from a checkout. It never names a package on an index: nothing
 # is released there, and the name may belong to somebody else.
@@ -57,6 +59,16 @@ def nearest(word: str, allowed: Iterable[str]) -> str | None:
     """The allowed word most similar to `word`, if any is similar."""
     matches = difflib.get_close_matches(word.lower(), list(allowed), n=1, cutoff=0.5)
     return matches[0] if matches else None
+
+
+def no_such_file(path: str | PathLike[str], more: str = "") -> FarshoreError:
+    """The error for a path without a file or a folder; it suggests the nearest name beside it."""
+    folder, beside = Path(path).parent, list[str]()
+    with suppress(OSError):
+        beside = [each.name for each in folder.iterdir()]
+    found = difflib.get_close_matches(Path(path).name, beside, n=1, cutoff=0.8)
+    advice = f"did you mean {str(folder / found[0])!r}?" if found else f"check the path{more}"
+    return FarshoreError(f"there is no file or folder {str(path)!r}: {advice}")
 
 
 def unknown(kind: str, word: str, allowed: Iterable[str]) -> FarshoreError:

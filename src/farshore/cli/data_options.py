@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..base.files import TABLE_SUFFIXES
-from ..errors import FarshoreError
+from ..errors import FarshoreError, no_such_file
 from .flags import flag
 
 if TYPE_CHECKING:
@@ -213,8 +213,5 @@ def is_path(name: str) -> bool:
         return True
     suffix = Path(name.lower().removesuffix(".gz")).suffix
     if "/" in name or "\\" in name or suffix in TABLE_SUFFIXES:
-        raise FarshoreError(
-            f"there is no file or folder {name!r}: check the path, or name a benchmark "
-            "(`farshore benchmarks` lists them)"
-        )
+        raise no_such_file(name, ", or name a benchmark (`farshore benchmarks` lists them)")
     return False

@@ -20,7 +20,7 @@ from ..data.tables.read_table import TextForm
 from ..data.tables.read_table import read_chunks as read_table_chunks
 from ..data.tables.table import TablePreprocessing, check_columns, listed
 from ..data.text.columns import divide_names
-from ..errors import FarshoreError, unknown
+from ..errors import FarshoreError, no_such_file, unknown
 from ..tasks.labels import LabelOptions, read_site_labels
 from ..tasks.task import TaskName
 
@@ -164,7 +164,7 @@ def read_chunks(
     """
     path = Path(path).expanduser()
     if not path.exists():
-        raise FarshoreError(f"there is no file or folder {str(path)!r}: check the path")
+        raise no_such_file(path)
     if path.is_dir():
         if isinstance(known, TablePreprocessing):
             raise FarshoreError(

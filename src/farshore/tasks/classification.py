@@ -145,7 +145,7 @@ class Classification(Task):
         """Refuse fewer than two classes."""
         if self.outputs < self.fewest_outputs:
             raise FarshoreError(
-                f"{where} has one class only ({list(self.names)}): give classes=[...] "
+                f"{where} has one class only ({list(self.names)}): give classes=[...] (--classes) "
                 "with all labels that may occur"
             )
 
