@@ -47,6 +47,18 @@ def test_a_table_says_how_it_was_measured(name: str) -> None:
     assert all(cell.strip() for row in rows for cell in row)
 
 
+def test_the_page_of_audits_counts_the_decisions_about_permuted_labels() -> None:
+    _, rows = performance.read(performance.MEASURED / "permuted-labels.csv")
+    _, tables, ready, no, few, _ = next(row for row in rows if row[0] == "permuted")
+    said = (
+        f"Of {tables} small tables whose labels were permuted, so that nothing can be learned, the "
+        f'audit says "do not deploy" about {no}, "too few sites to say" about {few}, and "ready" '
+        "about none:"
+    )
+    assert said in " ".join((ROOT / "docs" / "audit.md").read_text().split())
+    assert ready == "0"
+
+
 def test_tables_of_a_gpu_say_that_they_were_not_repeated() -> None:
     for name in NAMES:
         about, _ = performance.read(performance.MEASURED / f"{name}.csv")
