@@ -41,6 +41,9 @@ SYSTEMS: "Registry[type[System]]" = Registry(
     __package__,
 )
 
+# Settings of a run that say how steps are taken; "none" unless they are asked for.
+OF_STEPS = ("average", "mixup")
+
 
 @dataclass(frozen=True)
 class Setup:
@@ -75,13 +78,15 @@ class Setup:
         """The width of the output layer: one output per class."""
         return self.task.outputs
 
-    def refuse_average(self) -> None:
-        """Raise an error if weights are to be averaged over steps, for a system without steps."""
-        if self.run.average != "none":
-            raise FarshoreError(
-                f"average = {self.run.average!r} is not allowed with method {self.entry.name!r}, "
-                "which is not trained by steps: leave it out"
-            )
+    def refuse_steps(self) -> None:
+        """Raise an error for settings of steps, for a system without steps."""
+        for name in OF_STEPS:
+            value = getattr(self.run, name)
+            if value != "none":
+                raise FarshoreError(
+                    f"{name} = {value!r} is not allowed with method {self.entry.name!r}, which is "
+                    "not trained by steps: leave it out"
+                )
 
 
 @dataclass(frozen=True)

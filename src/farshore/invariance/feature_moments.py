@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from .invariance import Invariance, Reduction, Statistic
+from .invariance import TINY, Invariance, Reduction, Statistic
 from .running import RunningMoments
 
 
@@ -24,6 +24,10 @@ class FeatureMoments(Invariance):
 
     diagonal: priors keep only the variances, D numbers instead of D²; the penalty still compares
     full covariances.
+
+    condition `label`: the penalty compares the moments of each domain at equal labels, each row
+    weighted by how near its label is. Covariances are unbiased, with the divisor Σw - Σw²/Σw, and
+    count only where weights are not of a single row.
     """
 
     least_rows = 4
@@ -35,16 +39,31 @@ class FeatureMoments(Invariance):
         scope: Literal["batch", "domain"] = "batch",
         decay: float = 0.9,
         diagonal: bool = False,
+        condition: Literal["none", "label"] = "none",
     ) -> None:
         super().__init__(reduction)
         self.scope = scope
         self.decay = decay
         self.diagonal = diagonal
+        self.condition = condition
 
     def statistic(self, features: Tensor, logits: Tensor, labels: Tensor) -> Statistic:
         """μ [E, D] and Σ [E, D, D]."""
         mean, deviations = _moments(features)
         return {"mean": mean, "covariance": deviations / max(1, features.shape[1] - 1)}
+
+    def at_labels(self, features: Tensor, labels: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+        """μ [E, A, D] and Σ [E, A, D, D] of weighted rows."""
+        near = self.task.nearness(labels).to(features).mT  # [E, A, n]
+        rows, squares = near.sum(dim=2), near.square().sum(dim=2)
+        mean = near @ features / rows.clamp_min(TINY)[..., None]
+        centred = features[:, None] - mean[:, :, None]
+        several = (rows.square() > 1.5 * squares).to(rows)
+        divisor = (rows - squares / rows.clamp_min(TINY)).clamp_min(TINY)
+        covariance = (centred * near[..., None]).mT @ centred
+        covariance = covariance * (several / divisor)[..., None, None]
+        mass = rows / near.shape[2]
+        return {"mean": (mean, mass), "covariance": (covariance, mass * several)}
 
     def kept(self, statistic: Statistic) -> Statistic:
         """Means and covariances, or means and variances."""

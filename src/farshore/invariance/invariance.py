@@ -4,7 +4,7 @@ All tensors have a leading domain axis, so that domains are compared without loo
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -24,6 +24,8 @@ Storage = Literal["float32", "float16"]
 MOST_BYTES = 64_000_000
 # The mean of more priors than this is a running one, so that each of them is added once.
 FEW_PRIORS = 16
+# No weight of rows is divided by less.
+TINY = 1e-12
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,8 @@ class Invariance(ABC):
     least_rows: ClassVar[int] = 1
     # Whether the statistic is a mean over rows: its prior is then that of all rows.
     row_mean: ClassVar[bool] = False
+    # Whether the penalty compares domains as they are, or at equal labels.
+    condition: Literal["none", "label"] = "none"
     # What a label is; set by the method.
     task: Task = CLASSIFICATION
 
@@ -91,6 +95,27 @@ class Invariance(ABC):
             self._entries((value - value.mean(dim=0, keepdim=True)).square()).mean()
             for value in statistics.values()
         )
+
+    def at_labels(self, features: Tensor, labels: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+        """For condition `label`: φ_e at A labels, [E, A, ...], and how much of e is there, [E, A].
+
+        A row counts at a label as much as its own label is near (`Task.nearness`).
+        """
+        raise NotImplementedError
+
+    def penalty_at_labels(self, features: Sequence[Tensor], labels: Sequence[Tensor]) -> Tensor:
+        """P = Σ_e,a m_ea ||φ_ea - φ̄_a||² / Σ_e,a m_ea, with φ̄_a = Σ_e m_ea φ_ea / Σ_e m_ea.
+
+        features: [E, n, D] of some domains each, in the order of their labels.
+        """
+        parts, terms = [self.at_labels(*of) for of in zip(features, labels, strict=True)], []
+        for name in parts[0]:
+            value, mass = (torch.cat([part[name][of] for part in parts]) for of in (0, 1))
+            weight = mass.reshape(*mass.shape, *[1] * (value.ndim - 2))
+            mean = (weight * value).sum(dim=0) / weight.sum(dim=0).clamp_min(TINY)
+            squares = self._entries((value - mean).square().flatten(0, 1))
+            terms.append((mass.flatten() * squares).sum() / mass.sum().clamp_min(TINY))
+        return sum_of(terms)
 
     def deviation(self, statistic: Statistic, prior: Statistic) -> Tensor:
         """d(φ_s, Φ_e), [E], between the current statistic [1, ...] and the priors [E, ...].

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from ..base.forms import Like
-from .invariance import Invariance, Statistic
+from .invariance import TINY, Invariance, Statistic
 
 MEDIAN_ROWS = 1000
 
@@ -28,6 +28,9 @@ class KernelMean(Invariance):
     needs them earlier), and saved: a prior is meaningless under different random features. σ is the
     median distance between the features of at most 1,000 rows, or a given number. The squared norm
     is the sum over the R entries, because 1/R is part of z.
+
+    condition `label`: the penalty compares the mean embeddings of each domain at equal labels, each
+    row weighted by how near its label is. All pairs of rows then count by a kernel of their labels.
     """
 
     row_mean = True
@@ -38,8 +41,10 @@ class KernelMean(Invariance):
         *,
         form: Literal["cos", "paired"] = "cos",
         bandwidth: float | Literal["median"] = "median",
+        condition: Literal["none", "label"] = "none",
     ) -> None:
         super().__init__("sum")
+        self.condition = condition
         self.size = size
         self.form = form
         self.bandwidth: float | Literal["median"] = bandwidth
@@ -77,6 +82,13 @@ class KernelMean(Invariance):
     def statistic(self, features: Tensor, logits: Tensor, labels: Tensor) -> Statistic:
         """The mean embedding of each domain, [E, R]."""
         return {"embedding": self.embed(features).mean(dim=1)}
+
+    def at_labels(self, features: Tensor, labels: Tensor) -> dict[str, tuple[Tensor, Tensor]]:
+        """The mean embedding of weighted rows, [E, A, R]."""
+        near = self.task.nearness(labels).to(features).mT  # [E, A, n]
+        rows = near.sum(dim=2)
+        mean = near @ self.embed(features) / rows.clamp_min(TINY)[..., None]
+        return {"embedding": (mean, rows / near.shape[2])}
 
     def state_dict(self) -> dict[str, Any]:
         """The random features and the bandwidth; empty before the first domain has ended."""

@@ -101,6 +101,11 @@ class Memory(ABC):
     def close_domain(self, domain: str, source: Source, generator: torch.Generator) -> None:
         """A domain ended: its rows are available for the last time."""
 
+    @property
+    def observes(self) -> bool:
+        """Whether `observe` may keep rows now."""
+        return True
+
     @abstractmethod
     def draw(self, rows: int, generator: torch.Generator, *, domains: int | None = None) -> Draw:
         """Draw rows for a step: `rows` rows from each of `domains` domains.

@@ -57,6 +57,11 @@ class PartitionedMemory(Memory):
             room = self.room(_first(source), domain)
             self.coming = ReservoirMemory(min(room, len(source)))
 
+    @property
+    def observes(self) -> bool:
+        """Whether a partition is being filled."""
+        return self.coming is not None
+
     def observe(self, rows: Fields, generator: torch.Generator) -> None:
         """Offer the rows to the partition being filled."""
         if self.coming is not None:

@@ -3,9 +3,11 @@
 from dataclasses import replace
 from typing import Literal
 
+from pydantic import ValidationInfo, field_validator
+
 from ..invariance.feature_moments import FeatureMoments
 from ..settings import setting
-from .invariant import BatchStatisticSettings
+from .invariant import BatchStatisticSettings, ConditionSettings
 from .naive import Naive
 from .tailored import Tailored, TailoredSettings
 
@@ -20,7 +22,7 @@ class NaiveCLCORALSettings(BatchStatisticSettings):
     )
 
 
-class CLCORALSettings(NaiveCLCORALSettings, TailoredSettings):
+class CLCORALSettings(NaiveCLCORALSettings, ConditionSettings, TailoredSettings):
     """λ 1, 10^U(-1, 1); β 1, 10^U(-1, 1): the paper's table."""
 
     scope: Literal["batch", "domain"] = setting(
@@ -29,6 +31,13 @@ class CLCORALSettings(NaiveCLCORALSettings, TailoredSettings):
     scope_decay: float = setting(
         0.9, gt=0, lt=1, help="decay per batch of a domain's earlier batches, with scope=domain"
     )
+
+    @field_validator("scope")
+    @classmethod
+    def _known_labels(cls, value: str, info: ValidationInfo) -> str:
+        if value == "domain" and info.data.get("condition") == "label":
+            raise ValueError("batch with condition=label: running moments have no labels")
+        return value
 
 
 class CLCORAL(Tailored):
@@ -58,8 +67,10 @@ class CLCORAL(Tailored):
         """Feature moments over a batch or over a domain's running state."""
         settings = self.settings
         reduction, diagonal = settings.statistic_reduction, settings.prior_storage == "diagonal"
-        scope, decay = settings.scope, settings.scope_decay
-        return FeatureMoments(reduction, scope=scope, decay=decay, diagonal=diagonal)
+        scope, decay, condition = settings.scope, settings.scope_decay, settings.condition
+        return FeatureMoments(
+            reduction, scope=scope, decay=decay, diagonal=diagonal, condition=condition
+        )
 
 
 class NaiveCLCORAL(Naive):

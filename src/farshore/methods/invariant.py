@@ -28,6 +28,16 @@ class InvariantSettings(MethodSettings):
     )
 
 
+class ConditionSettings(InvariantSettings):
+    """Settings of penalties that can compare domains at equal labels (CORAL, MMD)."""
+
+    condition: Literal["none", "label"] = setting(
+        "none",
+        help="label: the penalty compares domains at equal labels: in the same class, or by a "
+        "kernel in the label (label_bandwidth)",
+    )
+
+
 class BatchStatisticSettings(InvariantSettings):
     """Settings of notions with statistics of many entries that are not row means (Fishr, CORAL)."""
 

@@ -185,6 +185,9 @@ class Method(Entry):
     def before_domain(self, domain: str) -> None:
         """A domain starts."""
 
+    def look_at(self, rows: Rows) -> None:
+        """The training rows of the domain that starts, before its first step."""
+
     def before_step(self, step: int, domain_step: int) -> None:
         """A step starts; `step` counts over the run, `domain_step` in the domain, both from 0."""
 

@@ -6,7 +6,7 @@ from pydantic import PositiveFloat
 
 from ..invariance.kernel_mean import KernelMean
 from ..settings import setting
-from .invariant import InvariantSettings
+from .invariant import ConditionSettings, InvariantSettings
 from .naive import Naive
 from .tailored import Tailored, TailoredSettings
 
@@ -24,12 +24,13 @@ class KernelSettings(InvariantSettings):
         "median", help="σ: the median distance at the end of the first domain, or a number"
     )
 
-    def kernel_mean(self) -> KernelMean:
+    def kernel_mean(self, condition: Literal["none", "label"] = "none") -> KernelMean:
         """Kernel mean with the chosen map."""
-        return KernelMean(self.rff_features, form=self.rff_form, bandwidth=self.bandwidth)
+        form, bandwidth = self.rff_form, self.bandwidth
+        return KernelMean(self.rff_features, form=form, bandwidth=bandwidth, condition=condition)
 
 
-class CLMMDSettings(KernelSettings, TailoredSettings):
+class CLMMDSettings(KernelSettings, ConditionSettings, TailoredSettings):
     """β 1, 10^U(-1, 1): the paper's table."""
 
 
@@ -53,7 +54,7 @@ class CLMMD(Tailored):
 
     def make_invariance(self) -> KernelMean:
         """Kernel mean with the chosen map."""
-        return self.settings.kernel_mean()
+        return self.settings.kernel_mean(self.settings.condition)
 
 
 class NaiveCLMMD(Naive):

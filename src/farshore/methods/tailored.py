@@ -109,7 +109,7 @@ class Tailored(InvariantMethod):
             return terms
         statistic = self._statistic(batch, features, logits)
         if weights["penalty"]:
-            terms["penalty"] = self.invariance.penalty(statistic)
+            terms["penalty"] = self._penalty(batch, features, statistic)
         if weights["alignment"]:
             replayed = {name: value[1:] for name, value in statistic.items()}
             prior = self.priors.stacked(batch.domains)
@@ -127,6 +127,12 @@ class Tailored(InvariantMethod):
             weights = batch.parts(batch.weights)
         parts = zip(batch.parts(logits), batch.parts(batch.labels), weights, strict=True)
         return torch.stack([self.risk(*part) for part in parts]).mean()
+
+    def _penalty(self, batch: Batch, features: Tensor, statistic: Statistic) -> Tensor:
+        """P of the statistics, or of those at equal labels."""
+        if self.invariance.condition == "none":
+            return self.invariance.penalty(statistic)
+        return self.invariance.penalty_at_labels(batch.views(features), batch.views(batch.labels))
 
     def _statistic(self, batch: Batch, features: Tensor, logits: Tensor) -> Statistic:
         """φ of the current domain first, then of each replayed one, [1 + E, ...]."""

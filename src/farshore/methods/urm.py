@@ -61,6 +61,7 @@ class URM(Method):
     name = "urm"
     group = "upper-bound"
     kind = "offline"
+    needs_classes = False
     remembers = ("critic",)  # prediction does not use it
     reference = "Krishnamachari, Ng, Foo, TMLR 2024"
     Settings: ClassVar[type[MethodSettings]] = URMSettings

@@ -27,6 +27,7 @@ from ..entry import AtTarget, Entry, SourceTraining
 from ..errors import DivergedError, FarshoreError, StateError
 from ..learner.backbone import train_by_settings, usual_profile
 from ..learner.learner import Learner
+from ..methods import fit_numbers
 from ..networks.network import Network
 from ..networks.pretrained.own_module import name_note
 from ..observer import Observer, follow
@@ -134,6 +135,7 @@ def _set_up(run: Run, entry: type[Entry], observer: Observer | None) -> _Ready:
             seed=run.scenario_seed,
             network=run.network,
         )
+    scenario.task.check_method(entry.name, entry.needs_classes, fit_numbers)
     source = entry.source_training({**scenario.settings, **run.settings})
     notes = (*scenario.notes, *_sampling_note(source, len(scenario.sources)))
     scenario = replace(scenario, profile=_profile(run, scenario), notes=notes)

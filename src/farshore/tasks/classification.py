@@ -49,6 +49,11 @@ class Classification(Task):
                 f"loss = {run.loss!r} is for a number as the label, and here labels are classes: "
                 "leave it out, or say --task regression"
             )
+        if run.mixup != "none":
+            raise FarshoreError(
+                f"mixup = {run.mixup!r} is for a number as the label, and here labels are classes, "
+                "none of which is near another: leave it out"
+            )
         return self
 
     def blank(self, *rows: int, device: torch.device | str = "cpu") -> Tensor:
@@ -84,9 +89,16 @@ class Classification(Task):
 
     def slopes(self, outputs: Tensor, labels: Tensor) -> Tensor:
         """softmax(z) - onehot(y)."""
-        # A comparison instead of one_hot, which reads the labels on the host.
-        one_hot = labels[..., None] == torch.arange(outputs.shape[-1], device=labels.device)
-        return outputs.softmax(dim=-1) - one_hot.to(outputs.dtype)
+        return outputs.softmax(dim=-1) - self._one_hot(labels, outputs.shape[-1]).to(outputs.dtype)
+
+    def nearness(self, labels: Tensor) -> Tensor:
+        """1 for the row's own class, 0 for the others."""
+        return self._one_hot(labels, self.outputs).float()
+
+    @staticmethod
+    def _one_hot(labels: Tensor, classes: int) -> Tensor:
+        """By a comparison: `one_hot` of PyTorch reads the labels on the host."""
+        return labels[..., None] == torch.arange(classes, device=labels.device)
 
     def fisher_parts(
         self, outputs: Tensor, labels: Tensor, *, weighted: bool

@@ -49,6 +49,7 @@ class Regression(Task):
     edges: tuple[float, ...] = ()
     loss: Loss = "squared"
     quantile: float = 0.5
+    bandwidth: float = 0.5
 
     name: ClassVar[TaskName] = "regression"
     metrics: ClassVar[tuple[MetricName, ...]] = ("mae", "rmse", "r2", "skill")
@@ -119,7 +120,7 @@ class Regression(Task):
                 "leave it out"
             )
         loss: Loss = "squared" if run.loss == "auto" else run.loss
-        return replace(self, loss=loss, quantile=run.quantile)
+        return replace(self, loss=loss, quantile=run.quantile, bandwidth=run.label_bandwidth)
 
     def balanced(self, labels: Tensor) -> Tensor:
         """There are no classes; `under` has refused it."""
@@ -167,6 +168,16 @@ class Regression(Task):
     ) -> list[tuple[Tensor, Tensor]]:
         """Of y ~ N(z, 1): Σ_k (∇ z_k)², which needs no label; `weighted` makes no difference."""
         return [(each, torch.ones_like(each.detach())) for each in outputs.unbind(dim=-1)]
+
+    def nearness(self, labels: Tensor) -> Tensor:
+        """exp(-(y - a)² / 2h²), for each label on its own, at a = 2hk between -2 and 2 deviations.
+
+        A bandwidth h of more than 2 leaves one label, 0, to which all are near.
+        """
+        most = round(1 / self.bandwidth)
+        places = torch.arange(-most, most + 1, device=labels.device) * (2 * self.bandwidth)
+        away = (labels[..., None] - places) / self.bandwidth
+        return (-away.square() / 2).exp().flatten(-2)
 
     # ---- sums, for heads in closed form ----------------------------------------------------------
 

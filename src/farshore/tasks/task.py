@@ -118,6 +118,10 @@ class Task(ABC):
         `weighted` and its opposite are two readings where the labels are part of it.
         """
 
+    @abstractmethod
+    def nearness(self, labels: Tensor) -> Tensor:
+        """How near each row's label is to each of A labels, [..., A], from 0 to 1."""
+
     def shown(self, outputs: Tensor) -> Tensor:
         """What outputs [n, C] say: probabilities, or the values themselves."""
         return outputs

@@ -50,6 +50,11 @@ class MethodCase:
         """The class."""
         return METHODS.get(self.name)
 
+    @property
+    def of_run(self) -> dict[str, Any]:
+        """The settings of the run, which hold for what the method is compared with, too."""
+        return {name: of for name, of in self.settings.items() if name in RunSettings.model_fields}
+
     def learner(
         self,
         *,
@@ -163,7 +168,7 @@ def draws_come_from_its_own_generator(case: MethodCase) -> None:
     learner = case.learned(domains=2)
     moved = not torch.equal(before, torch.random.get_rng_state())
     ensure(not moved, "it draws from PyTorch's global generator: use self.generator")
-    settings = {"batch_size": _trainer(learner).method.settings.batch_size}
+    settings = {**case.of_run, "batch_size": _trainer(learner).method.settings.batch_size}
     plain = toys.toy_learned("finetune", domains=2, device=case.device, settings=settings)
     streams = [each.state_dict()["system"]["generators"]["data"].cpu() for each in (learner, plain)]
     seen = "with one seed it sees other rows than `finetune`; use self.generator"
@@ -371,9 +376,7 @@ def zero_weights_reduce_it_to_its_simpler_method(case: MethodCase) -> None:
     if simpler is None:
         raise not_for("has no weight whose zero makes it another method")
     name, zeros = simpler
-    # Settings of the run hold for both.
-    run = {key: value for key, value in case.settings.items() if key in RunSettings.model_fields}
-    simpler_one = toys.toy_learned(name, settings=run, device=case.device)
+    simpler_one = toys.toy_learned(name, settings=case.of_run, device=case.device)
     learners = (case.learned(settings=zeros), simpler_one)
     own, simple = (learner.state_dict()["system"]["network"] for learner in learners)
     _ensure_same(own, simple, f"with {dict(zeros)} its weights are not those of {name!r}")

@@ -19,6 +19,7 @@ from ..memory.memory import Fields
 from ..methods.method import Method
 from ..networks.network import EVALUATION_ROWS
 from ..settings import RunSettings
+from .mixing import LabelMixing
 
 if TYPE_CHECKING:
     from .trainer import Trainer
@@ -40,6 +41,7 @@ class Rehearsal:
         if self.memory is not None and not self.memory.items:
             self.domains = 0  # it was emptied: there is nothing to draw, as in the first domain
         self.weighted = trainer.setup.weighted
+        self.mixing = mixing_of(trainer)
 
     @property
     def parts(self) -> Sequence[Rows]:
@@ -54,6 +56,14 @@ class Rehearsal:
         return int(self.method.settings.batch_size + draws * self.domains * self.per_domain)
 
     def draw(self) -> Batch:
+        """The rows of a step, mixed if the run mixes them."""
+        batch = self._draw()
+        if self.mixing is None:
+            return batch
+        self.drawn = batch
+        return self.mixing(batch)
+
+    def _draw(self) -> Batch:
         """Rows of the current domain, uniform with replacement, and rows of past domains."""
         size, replay = self.method.settings.batch_size, self.method.replay
         draws = self.generators.data
@@ -74,13 +84,16 @@ class Rehearsal:
         return batch
 
     def observe(self, batch: Batch) -> None:
-        """Offer the current rows to the memory."""
-        if self.memory is not None:
-            rows = {"inputs": batch.inputs[: batch.rows], "labels": batch.labels[: batch.rows]}
-            rows |= {name: batch.outputs[name] for name in self.method.replay.stores}
-            if batch.weights is not None:
-                rows["weights"] = batch.weights[: batch.rows, None]
-            self.memory.observe(rows, self.generators.memory)
+        """Offer the current rows to the memory, as they were drawn."""
+        if self.memory is None or not self.memory.observes:
+            return
+        given = batch if self.mixing is None else self.drawn
+        rows = {"inputs": given.inputs[: batch.rows], "labels": given.labels[: batch.rows]}
+        outputs = batch.outputs if self.mixing is None else self._outputs(rows["inputs"])
+        rows |= {name: outputs[name] for name in self.method.replay.stores}
+        if given.weights is not None:
+            rows["weights"] = given.weights[: batch.rows, None]
+        self.memory.observe(rows, self.generators.memory)
 
     def weights(self, positions: Tensor) -> Tensor | None:
         """The weights of training rows, if rows have weights."""
@@ -104,10 +117,13 @@ class Rehearsal:
         weights = self.weights(positions)
         if weights is not None:
             fields["weights"] = weights[:, None]
-        stores = self.method.replay.stores
+        return fields | self._outputs(inputs)
+
+    def _outputs(self, inputs: Tensor) -> Fields:
+        """What the method stores with these rows, by the current model in evaluation mode."""
+        network, stores = self.method.network, self.method.replay.stores
         if not stores:
-            return fields
-        network = self.method.network
+            return {}
         was_training = network.training
         network.eval()
         with torch.inference_mode():
@@ -115,7 +131,7 @@ class Rehearsal:
             outputs = {"features": features, "logits": network.classifier(features)}
         network.train(was_training)
         # Clones are not inference tensors: steps combine them with tensors that need a gradient.
-        return fields | {name: outputs[name].clone() for name in stores}
+        return {name: outputs[name].clone() for name in stores}
 
 
 class AllSources:
@@ -128,6 +144,7 @@ class AllSources:
         self.size = trainer.method.settings.batch_size
         self.generator, self.device = trainer.generators.data, trainer.device
         self.weighted = trainer.setup.weighted
+        self.mixing = mixing_of(trainer)
 
     def draw(self) -> Batch:
         """Rows of every domain, uniform with replacement, as one flat batch."""
@@ -143,10 +160,16 @@ class AllSources:
             weights = [rows.weights_at(index) for rows, index in pairs]
             ones = torch.ones(self.size, device=self.device)
             batch.weights = torch.cat([ones if part is None else part for part in weights])
-        return batch
+        return batch if self.mixing is None else self.mixing(batch)
 
     def observe(self, batch: Batch) -> None:
         """Keep nothing: all rows stay available."""
+
+
+def mixing_of(trainer: Trainer) -> LabelMixing | None:
+    """How the run mixes the rows of a step; None if it does not."""
+    run = trainer.run
+    return None if run.mixup == "none" else LabelMixing(run, trainer.generators)
 
 
 def replay_plan(run: RunSettings, method: Method) -> tuple[int, int]:

@@ -114,6 +114,8 @@ class Trainer(System):
             if self.average is not None:
                 self.average.begin(steps)
             self.method.before_domain(domain.name)
+            with self.arithmetic():
+                self.method.look_at(rows)
             resume = checkpoints.of(self, domain, steps) if checkpoints is not None else None
             self._train(rehearsal, steps, resume, close=lambda: self._close(domain.name, rehearsal))
 

@@ -51,7 +51,7 @@ class ClosedFormSystem(System):
     """Frozen features, sums per domain, and a linear head in closed form."""
 
     def __init__(self, setup: Setup) -> None:
-        setup.refuse_average()
+        setup.refuse_steps()
         kind = cast(type[ClosedForm], setup.entry)
         self.setup, self.device, self.observer = setup, setup.device, setup.observer
         settings = kind.Settings.build(setup.settings, PROFILES.get(setup.profile), kind.name)

@@ -9,7 +9,7 @@ from ...entry import Entry
 from ...errors import FarshoreError
 from ...methods import METHODS
 from ...observer import Observer
-from ...system import Setup
+from ...system import OF_STEPS, Setup
 
 # Closed forms keep no rows and are calibrated.
 CLOSED_FORMS = ("ridge", "slda", "ncm")
@@ -80,6 +80,6 @@ def member_setups(setup: Setup, members: list[Member]) -> dict[str, Setup]:
         if member.trained:
             own = replace(own, settings={**given, **member.settings})
         else:  # without steps, there is nothing to average over
-            own = replace(own, run=setup.run.model_copy(update={"average": "none"}))
+            own = replace(own, run=setup.run.model_copy(update=dict.fromkeys(OF_STEPS, "none")))
         setups[member.text] = replace(own, observer=Observer()) if number else own
     return setups
