@@ -250,18 +250,18 @@ class RunSettings(Settings):
     quantile: float = setting(
         0.5, gt=0, lt=1, help="q of loss=quantile: a prediction that is too low costs q / (1 - q)"
     )
-    mixup: Literal["none", "c-mixup"] = setting(
+    mixing: Literal["none", "c-mixup"] = setting(
         "none",
         help="c-mixup, for a number as the label: mix every row of a step with one of its domain, "
         "drawn by how near their labels are",
     )
-    mixup_alpha: float = setting(
-        2.0, gt=0, help="α of mixup: the share of a row in a mixture is drawn from Beta(α, α)"
+    mix_alpha: float = setting(
+        2.0, gt=0, help="α of mixing: the share of a row in a mixture is drawn from Beta(α, α)"
     )
     label_bandwidth: float = setting(
         0.5,
         ge=0.05,
-        help="h of the kernel exp(-(y - y')² / 2h²) of mixup and of condition=label, in deviations "
+        help="h of the kernel exp(-(y - y')² / 2h²) of mixing and condition=label, in deviations "
         "of the first site's labels",
     )
     freeze_batchnorm: bool = setting(

@@ -42,7 +42,7 @@ SYSTEMS: "Registry[type[System]]" = Registry(
 )
 
 # Settings of a run that say how steps are taken; "none" unless they are asked for.
-OF_STEPS = ("average", "mixup")
+OF_STEPS = ("average", "mixing")
 
 
 @dataclass(frozen=True)

@@ -37,9 +37,9 @@ OPTIONS: list[tuple[str, dict[str, Any]]] = [
     ("cl-vrex", {"risk": "regret", "alignment": "risk", "loss": "huber", "priors": "dynamic"}),
     ("cl-coral", {"condition": "label"}),
     ("cl-mmd", {"condition": "label", "label_bandwidth": 0.3}),
-    ("er", {"mixup": "c-mixup"}),
-    ("der++", {"mixup": "c-mixup", "mixup_alpha": 0.5, "label_bandwidth": 1.0}),
-    ("joint", {"mixup": "c-mixup"}),
+    ("er", {"mixing": "c-mixup"}),
+    ("der++", {"mixing": "c-mixup", "mix_alpha": 0.5, "label_bandwidth": 1.0}),
+    ("joint", {"mixing": "c-mixup"}),
 ]
 
 
@@ -285,7 +285,7 @@ def test_running_moments_have_no_labels() -> None:
 
 
 def mixing(**settings: Any) -> LabelMixing:
-    return LabelMixing(RunSettings(mixup="c-mixup", **settings), Generators.from_seed(0))
+    return LabelMixing(RunSettings(mixing="c-mixup", **settings), Generators.from_seed(0))
 
 
 def test_partners_are_drawn_by_the_kernel_of_the_labels() -> None:
@@ -300,7 +300,7 @@ def test_partners_are_drawn_by_the_kernel_of_the_labels() -> None:
 
 def test_shares_are_quantiles_of_their_distribution() -> None:
     for alpha in (0.5, 2.0):
-        shares = mixing(mixup_alpha=alpha).shares.double()
+        shares = mixing(mix_alpha=alpha).shares.double()
         assert float(shares.mean()) == pytest.approx(0.5)
         assert float(shares.var()) == pytest.approx(1 / (4 * (2 * alpha + 1)), rel=0.01)
         middle = float(shares[1023:1025].mean())
@@ -353,7 +353,7 @@ def test_a_memory_keeps_rows_as_they_were_given(method: str) -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=(60, 3)).astype(np.float32)
     y = x.sum(axis=1) * 7
-    settings = {"mixup": "c-mixup", "memory_fill": "reservoir", "learning_rate": 1e-7}
+    settings = {"mixing": "c-mixup", "memory_fill": "reservoir", "learning_rate": 1e-7}
     learner = farshore.Learner(
         method=method, settings=settings, preprocess="none", memory=20, task="regression"
     )
@@ -377,22 +377,24 @@ def test_mixtures_change_the_weights_and_repeat() -> None:
         learner.learn(x, y[:, 0], domain="a", steps=10)
         return learner.predict(x)
 
-    mixed = learned(mixup="c-mixup")
-    assert np.array_equal(mixed, learned(mixup="c-mixup"))
+    mixed = learned(mixing="c-mixup")
+    assert np.array_equal(mixed, learned(mixing="c-mixup"))
     assert not np.array_equal(mixed, learned())
-    assert not np.array_equal(mixed, learned(mixup="c-mixup", mixup_alpha=0.2))
-    assert not np.array_equal(mixed, learned(mixup="c-mixup", label_bandwidth=2.0))
-    assert np.array_equal(learned(), learned(mixup_alpha=0.2, label_bandwidth=2.0))
+    assert not np.array_equal(mixed, learned(mixing="c-mixup", mix_alpha=0.2))
+    assert not np.array_equal(mixed, learned(mixing="c-mixup", label_bandwidth=2.0))
+    assert np.array_equal(learned(), learned(mix_alpha=0.2, label_bandwidth=2.0))
 
 
 def test_classes_and_methods_without_steps_refuse_mixtures(tmp_path: Path) -> None:
     frame = table()
-    with pytest.raises(FarshoreError, match="mixup = 'c-mixup' is not allowed with method 'ridge'"):
-        executed(tmp_path, frame, "ridge", settings={"mixup": "c-mixup"})
+    with pytest.raises(
+        FarshoreError, match="mixing = 'c-mixup' is not allowed with method 'ridge'"
+    ):
+        executed(tmp_path, frame, "ridge", settings={"mixing": "c-mixup"})
     frame["y"] = (frame["y"] > 500).astype(int)
-    with pytest.raises(FarshoreError, match="mixup = 'c-mixup' is for a number as the label"):
-        executed(tmp_path, frame, "er", settings={"mixup": "c-mixup"})
-    numbers = executed(tmp_path, table(), "auto", settings={"mixup": "c-mixup"}, steps=2)
+    with pytest.raises(FarshoreError, match="mixing = 'c-mixup' is for a number as the label"):
+        executed(tmp_path, frame, "er", settings={"mixing": "c-mixup"})
+    numbers = executed(tmp_path, table(), "auto", settings={"mixing": "c-mixup"}, steps=2)
     assert numbers.target.scores["mae"] > 0
 
 
@@ -413,7 +415,7 @@ def test_a_target_of_noise_changes_nothing_and_a_killed_run_continues(
     settings: dict[str, Any],
     numbers: bool,
 ) -> None:
-    if not numbers and {"mixup", "loss"} & set(settings):
+    if not numbers and {"mixing", "loss"} & set(settings):
         pytest.skip("for numbers only")
 
     def run(folder: str, *, noise: bool = False, **further: Any) -> Any:
@@ -463,7 +465,7 @@ def test_a_saved_learner_continues(tmp_path: Path, method: str, settings: dict[s
     assert not np.array_equal(usual.predict(x), farshore.load(tmp_path / "m").predict(x))
 
 
-OPTIONS_ON = ("risk", "condition", "mixup")
+OPTIONS_ON = ("risk", "condition", "mixing")
 
 
 @pytest.mark.soak
@@ -472,7 +474,7 @@ OPTIONS_ON = ("risk", "condition", "mixup")
 def test_the_battery_runs_with_the_options(
     method: str, settings: dict[str, Any], numbers: bool
 ) -> None:
-    if not numbers and {"mixup", "loss"} & set(settings):
+    if not numbers and {"mixing", "loss"} & set(settings):
         pytest.skip("for numbers only")
     check_method(method, settings=settings, numbers=numbers)
 

@@ -54,6 +54,13 @@ class CLCORAL(Tailored):
     neither form is balanced there over the paper's whole range of λ. Covariances are unbiased.
     Priors are means of batch statistics ("batch-level" in the table); `prior_level=domain` gives
     exact moments.
+
+    `condition=label` compares domains at equal labels, where other frequencies of labels do not
+    count: P = Σ_e,a m_ea (||μ_ea - μ̄_a||² + ||Σ_ea - Σ̄_a||²_F) / Σ m_ea, with moments of the rows
+    weighted by the kernel of their label and the label a, m_ea the mean weight, and μ̄_a = Σ_e m_ea
+    μ_ea / Σ_e m_ea. The labels a are 2h apart, from -2 to 2 deviations of the first site, and those
+    of each output count on their own; for classes the kernel is 1 within a class, 0 otherwise. The
+    alignment compares a domain with itself and stays as it is. With h to infinity P is the usual.
     """
 
     name = "cl-coral"

@@ -44,6 +44,8 @@ class CLMMD(Tailored):
 
     Readings: the paper specifies neither the bandwidth nor the random draw. The map is drawn once;
     σ is the median feature distance at the end of the first domain and then fixed. Both are saved.
+    `condition=label` compares the embeddings at equal labels, as in cl-coral: pairs of rows then
+    count by a kernel of their labels.
     """
 
     name = "cl-mmd"

@@ -52,16 +52,15 @@ class CLVREX(Tailored):
     are clean. a_e estimates the least risk of any model on domain e, in the loss of the run: that
     of kernel regressions on at most 500 of its training rows, each row predicted without its fold
     of five, with the best of six strengths (`farshore.invariance.attainable`). It is computed once,
-    before the first step on e, from its inputs and labels alone, and kept with the prior: no
-    network, setting or later domain changes the yardstick. Validation rows, which select settings,
-    and targets have no say. Inputs are those of the network, so images count by their pixels.
-    Subtracting the same number everywhere changes nothing.
+    before the first step on e, and kept with the prior: neither the network nor a later domain
+    moves the yardstick. Validation rows, which select settings, and targets have no say. Inputs are
+    those of the network, so images count by their pixels.
 
-    The table's statistic is the risk but its alignment is on logits; logits are the
-    default (`alignment=risk` is the other reading). λ is 1 before `anneal_steps`; then the
-    optimiser is reset, as in DomainBed. There every step has a penalty, so here the steps that have
-    one are counted: in the first domain, where there is none, the draws of the paper's range would
-    have no effect.
+    The table's statistic is the risk but its alignment is on logits; logits are the default
+    (`alignment=risk` is the other reading). λ is 1 before `anneal_steps`; then the optimiser is
+    reset, as in DomainBed. There every step has a penalty, so here the steps that have one are
+    counted: in the first domain, where there is none, the draws of the paper's range would have no
+    effect.
     """
 
     name = "cl-vrex"

@@ -49,10 +49,10 @@ class Classification(Task):
                 f"loss = {run.loss!r} is for a number as the label, and here labels are classes: "
                 "leave it out, or say --task regression"
             )
-        if run.mixup != "none":
+        if run.mixing != "none":
             raise FarshoreError(
-                f"mixup = {run.mixup!r} is for a number as the label, and here labels are classes, "
-                "none of which is near another: leave it out"
+                f"mixing = {run.mixing!r} is for a number as the label, and here labels are "
+                "classes, none of which is near another: leave it out"
             )
         return self
 

@@ -169,7 +169,7 @@ class AllSources:
 def mixing_of(trainer: Trainer) -> LabelMixing | None:
     """How the run mixes the rows of a step; None if it does not."""
     run = trainer.run
-    return None if run.mixup == "none" else LabelMixing(run, trainer.generators)
+    return None if run.mixing == "none" else LabelMixing(run, trainer.generators)
 
 
 def replay_plan(run: RunSettings, method: Method) -> tuple[int, int]:

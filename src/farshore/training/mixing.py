@@ -32,7 +32,7 @@ class LabelMixing:
     def __init__(self, run: RunSettings, generators: Generators) -> None:
         self.bandwidth, self.generators = run.label_bandwidth, generators
         middles = (np.arange(QUANTILES) + 0.5) / QUANTILES
-        shares = torch.from_numpy(betaincinv(run.mixup_alpha, run.mixup_alpha, middles))
+        shares = torch.from_numpy(betaincinv(run.mix_alpha, run.mix_alpha, middles))
         self.shares = shares.float().to(generators.data.device)
 
     def __call__(self, batch: Batch) -> Batch:
