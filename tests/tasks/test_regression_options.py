@@ -373,7 +373,7 @@ def test_mixtures_change_the_weights_and_repeat() -> None:
     x, y = (each.numpy() for each in curved(80, 0.1))
 
     def learned(**settings: Any) -> np.ndarray:
-        learner = farshore.Learner(settings=settings)
+        learner = farshore.Learner(method="er", settings=settings)
         learner.learn(x, y[:, 0], domain="a", steps=10)
         return learner.predict(x)
 

@@ -81,7 +81,7 @@ class TableSystem(System):
                 f"{learns} from tables, and rows of shape {list(setup.shape)} are not: use another "
                 "method"
             )
-        setup.refuse_average()
+        setup.refuse_steps()
         self.setup = setup
         self.seconds = {"steps": 0.0, "closing": 0.0}
         self.rows_per_step = 0
