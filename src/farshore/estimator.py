@@ -86,7 +86,7 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         unordered = [name for name in domains if name not in order]
         if unordered:
             raise ValueError(f"domain_order does not name the domain {unordered[0]!r}")
-        self._start(self._classes(y))
+        self._start(self._task(y))
         for name in order:
             if name in domains:  # a cross-validation fold may lack a domain
                 rows = np.flatnonzero(names == name)
@@ -95,18 +95,18 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
                 self._learn(of_domain, y[rows], name, own)
         return self
 
-    def _classes(self, y: np.ndarray) -> np.ndarray | None:
-        """The classes among these labels; None if labels are numbers."""
-        return None
+    def _task(self, y: np.ndarray) -> dict[str, Any]:
+        """How a learner is told what these labels are."""
+        raise NotImplementedError
 
     def _learn_one_more(
         self, X: Any, y: Any, classes: Any, domain: Any, sample_weight: Any
     ) -> Self:
         first = not hasattr(self, "learner_")
         X, y = self._validated(X, y, reset=first)
-        found = self._classes(y)
+        found = self._task(y)
         if first:
-            self._start(found if classes is None else np.unique(classes))
+            self._start(found if classes is None else {"classes": np.unique(classes)})
         given = [] if domain is None else np.asarray(domain, dtype=object).reshape(-1).tolist()
         names = list(dict.fromkeys(map(str, given)))
         if len(names) > 1:
@@ -162,18 +162,13 @@ class _Estimator(BaseEstimator):  # type: ignore[misc]
         """Further checks of labels."""
         return {}
 
-    def _start(self, classes: np.ndarray | None) -> None:
+    def _start(self, task: Mapping[str, Any]) -> None:
         seed = np.random.randint(2**31) if self.random_state is None else int(self.random_state)
         try:
             given = {name: getattr(self, name) for name in OF_LEARNER}
             weight = getattr(self, "class_weight", None)
             if isinstance(weight, str):
                 given["settings"] = {**(self.settings or {}), "class_weight": weight}
-            task: dict[str, Any] = (
-                {"task": "regression"}
-                if classes is None
-                else {"classes": list(range(len(classes)))}
-            )
             self.learner_ = Learner(**given, seed=seed, **task)
         except FarshoreError as error:
             raise ValueError(str(error)) from None
@@ -265,18 +260,18 @@ class FarshoreClassifier(ClassifierMixin, _Estimator):  # type: ignore[misc]
         shares = self.predict_proba(X)  # first: it refuses an estimator that is not fitted
         return self.classes_[shares.argmax(axis=1)]
 
-    def _classes(self, y: np.ndarray) -> np.ndarray:
+    def _task(self, y: np.ndarray) -> dict[str, Any]:
         check_classification_targets(y)
-        return unique_labels(y)
+        return {"classes": unique_labels(y)}
 
-    def _start(self, classes: np.ndarray | None) -> None:
-        assert classes is not None
+    def _start(self, task: Mapping[str, Any]) -> None:
+        classes = task["classes"]
         if len(classes) < 2:
             raise ValueError(
                 "the data contain only one class: a classifier needs at least 2; name all classes "
                 "in partial_fit(classes=...)"
             )
-        super()._start(classes)
+        super()._start({"classes": list(range(len(classes)))})
         self.classes_ = classes
 
     def _learn(self, X: Any, y: np.ndarray, name: str, weights: np.ndarray | None) -> None:
@@ -306,9 +301,10 @@ class FarshoreRegressor(RegressorMixin, _Estimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.learner_.predict(self._validated(X, reset=False))
 
-    def _classes(self, y: np.ndarray) -> None:
+    def _task(self, y: np.ndarray) -> dict[str, Any]:
         if len(y) < 2:
             raise ValueError("one sample has no scale of the label: give at least 2 rows")
+        return {"task": "regression"}
 
     def _of_labels(self, y: Any) -> dict[str, bool]:
         return {} if isinstance(y, str) else {"y_numeric": True}

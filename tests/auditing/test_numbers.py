@@ -63,7 +63,7 @@ def test_the_skill_has_the_sign_of_a_second_computation(
 ) -> None:
     """From labels and predictions that a run keeps, and the mean of its sources' labels."""
     done = audits[name]
-    skills = {}
+    gains, guessed = {}, {}
     for row, result in zip(done.frame["row"], done.frame["result"], strict=True):
         if row != done.findings.choice.method:
             continue
@@ -71,12 +71,14 @@ def test_the_skill_has_the_sign_of_a_second_computation(
         assert len(y) == 40
         mean = result.task["mean"][0] * result.task["scale"][0] + result.task["centre"][0]
         gain = np.abs(y - mean) - np.abs(y - predicted)
-        skills[result.target.name] = gain.mean() / np.abs(y - mean).mean()
+        gains[result.target.name] = gain.mean()
+        guessed[result.target.name] = np.abs(y - mean).mean()
         error = gain.std(ddof=1) / np.sqrt(40) / np.abs(y - mean).mean()
         assert result.target.scores["skill_error"] == pytest.approx(error, rel=1e-6)
     evidence = done.findings.evidence
-    assert len(skills) == 6
-    assert evidence.excess.mean == pytest.approx(np.mean(list(skills.values())), abs=1e-6)
+    assert len(gains) == 6
+    skill = sum(gains.values()) / sum(guessed.values())
+    assert evidence.excess.mean == pytest.approx(skill, abs=1e-6)
     if name == "real":
         assert evidence.excess.low > 0.5
     else:
@@ -129,7 +131,8 @@ def test_an_interval_of_errors_is_useless_if_its_ends_differ_tenfold() -> None:
 
 
 def test_models_that_do_not_beat_the_mean_are_not_deployed() -> None:
-    bad = gather_skill({site: [{"skill": -0.2, "skill_error": 0.1}] for site in SITES})
+    scores = {"mae": 1.2, "guess_mae": 1.0, "skill_error": 0.1}
+    bad = gather_skill({site: [scores] for site in SITES})
     assert bad is not None
     assert bad.chance > 0.9
     found = decide(MAE, None, dict.fromkeys(SITES, 2.0), 1.5, bad, None, None, MEAN_GUESS)

@@ -40,6 +40,26 @@ def test_a_target_of_noise_changes_nothing_that_is_trained(tmp_path: Path, metho
     assert found[0].target.scores["mae"] != found[1].target.scores["mae"]
 
 
+def test_a_target_of_noise_in_a_frame_changes_nothing_that_is_trained(tmp_path: Path) -> None:
+    weights = []
+    for noise in (False, True):
+        found = farshore.compare(
+            table(noise=noise),
+            domain="site",
+            label="y",
+            drop="y2",
+            target="d",
+            methods=["er", "ridge"],
+            seeds=1,
+            steps=5,
+            runs=tmp_path / str(noise),
+            progress=False,
+        )
+        rows = zip(found.frame["row"], found.frame["result"], strict=True)
+        weights.append({row: trained(result) for row, result in rows})
+    assert weights[0] == weights[1]
+
+
 @pytest.mark.parametrize(
     "given",
     [
@@ -147,6 +167,8 @@ def test_a_saved_learner_of_numbers_comes_back(tmp_path: Path, method: str) -> N
         each.learn(x[site == "c"], y[site == "c"], domain="c", steps=5)
     assert np.array_equal(again.predict(x), learner.predict(x))
     assert again.score(x, y) == learner.score(x, y)
+    with pytest.raises(FarshoreError, match="labels are numbers, which have no probabilities"):
+        learner.predict_proba(x)
 
 
 def test_several_labels_and_logarithms_run_end_to_end(tmp_path: Path) -> None:

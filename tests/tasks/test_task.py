@@ -14,9 +14,41 @@ SRC = Path(farshore.__file__).parent
 KINDS = {"Classification", "Regression"}
 
 
+# What one kind of task has alone: whether it is there tells the task.
+OF_ONE_KIND = {"classes", "labels", "confusion"}
+
+
+def conditions(node):
+    """What decides a branch in this node: tests, and both sides of `and` and `or`."""
+    if isinstance(node, ast.If | ast.IfExp | ast.While | ast.Assert):
+        yield node.test
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        yield node.operand
+    for each in getattr(node, "generators", ()):
+        yield from each.ifs
+
+
+def is_either(node):
+    return isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "either"
+
+
 def asks_for_the_task(tree):
-    """The lines that branch on the task: isinstance of a kind, or a comparison with its name."""
+    """The lines that branch on the task.
+
+    isinstance of a kind; a comparison with its name; whether something is there that one kind has
+    alone; and `either` of True and False, or in a condition, which is the same in other words.
+    """
     for node in ast.walk(tree):
+        for test in conditions(node):
+            parts = test.values if isinstance(test, ast.BoolOp) else [test]
+            there = any(getattr(each, "attr", "") in OF_ONE_KIND for each in parts)
+            if there or any(is_either(each) for each in ast.walk(test)):
+                yield test.lineno
+        if is_either(node) and {getattr(each, "value", each) for each in node.args} == {
+            True,
+            False,
+        }:
+            yield node.lineno
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in {"isinstance", "type"}:
             named = {getattr(each, "id", getattr(each, "attr", "")) for each in ast.walk(node)}
             if named & KINDS:
@@ -35,8 +67,18 @@ def test_no_branch_on_the_task_outside_of_its_folder():
         for line in asks_for_the_task(ast.parse(path.read_text(encoding="utf-8")))
     ]
     assert found == []
-    bad = "if task.name == 'regression': pass\nif isinstance(task, (int, tasks.Regression)): pass"
-    assert list(asks_for_the_task(ast.parse(bad))) == [1, 2]
+    bad = [
+        "if task.name == 'regression': pass",
+        "if isinstance(task, (int, tasks.Regression)): pass",
+        "if not learner.classes: pass",
+        "x = 1 if findings.classes else 2",
+        "y = [1 for _ in rows if task.classes and rows]",
+        "z = task.either(False, True)",
+        "if task.either(a, b)(): pass",
+    ]
+    assert set(asks_for_the_task(ast.parse("\n".join(bad)))) == set(range(1, len(bad) + 1))
+    good = "f = task.either(one, other)(x)\nif len(rows) and given.labels is None: pass"
+    assert list(asks_for_the_task(ast.parse(good))) == []
 
 
 @pytest.fixture

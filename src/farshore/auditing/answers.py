@@ -13,6 +13,7 @@ from ..tasks.metrics import (
     percent,
     several,
 )
+from ..tasks.regression import Regression
 from .decision import useless
 from .findings import Findings, TooFew
 
@@ -56,9 +57,9 @@ def score(findings: Findings, value: float | None) -> str:
 
 
 def answers(findings: Findings) -> dict[str, str]:
-    """The answers by question, in the order of the page; of numbers, none about classes."""
-    asked = QUESTIONS if findings.classes else QUESTIONS.keys() - OF_CLASSES
-    return {question: QUESTIONS[question](findings) for question in QUESTIONS if question in asked}
+    """The answers by question, in the order of the page, where there is one."""
+    found = {question: answer(findings) for question, answer in QUESTIONS.items()}
+    return {question: text for question, text in found.items() if text}
 
 
 def too_few(found: TooFew) -> str:
@@ -88,8 +89,8 @@ def _expected(findings: Findings) -> str:
             " majority, which ignores the inputs and always predicts "
             f"{guess_words(len(findings.classes)).seen}, scores {score(findings, majority)}."
         )
-    if findings.evidence is not None and not findings.classes:
-        text += f" Against the sources' mean: {findings.evidence.text}."
+    if findings.evidence is not None and findings.evidence.against:
+        text += f" {findings.evidence.against}{findings.evidence.text}."
     return text
 
 
@@ -105,7 +106,7 @@ def _metric(findings: Findings) -> str:
             f"data if a class has less than {percent(RARE)}% of the rows of the first site; with "
             "--metric accuracy every row counts the same."
         )
-    if not findings.classes:
+    if findings.ranking.metric.name in Regression.metrics:
         return OF_NUMBERS
     return f"It is {findings.ranking.metric.label}, which the data set names."
 
@@ -190,7 +191,7 @@ def _classes(findings: Findings) -> str:
 
 def _calibration(findings: Findings) -> str:
     if findings.calibration_error is None:
-        return "This is unknown."
+        return ""
     text = (
         f"At left-out sites the stated confidence is off by {percent(findings.calibration_error)} "
         f"points on average (log loss {METRICS['log_loss'].text(findings.log_loss)}). "
@@ -278,15 +279,14 @@ def _more_rows(findings: Findings) -> str:
     gain = findings.more_rows
     if gain is None:
         return ""
-    metric, model, worth = METRICS["accuracy"], "a linear classifier", WORTHWHILE
-    if not findings.classes:
-        metric = in_unit(METRICS["mae"], findings.ranking.metric.unit.strip())
-        model, worth = "ridge regression", WORTHWHILE * findings.mean
+    words = guess_words(len(findings.classes))
+    metric = in_unit(METRICS[words.measured_by], findings.ranking.metric.unit.strip())
+    worth = WORTHWHILE * (1 if metric.higher_is_better else findings.mean)
     answer = "yes" if gain.clear else "probably not"
     if gain.better and abs(gain.mean) > worth and not gain.certain:
         answer = "this is not certain"
     return (
-        f"More rows per site: {answer}. For {model}, twice as many rows per site "
+        f"More rows per site: {answer}. For {words.quick}, twice as many rows per site "
         f"changed the score by {interval(gain, metric)}."
     )
 
@@ -305,7 +305,6 @@ QUESTIONS: dict[str, Callable[[Findings], str]] = {
         f"{_more_sites(found)} {_more_rows(found)}".strip()
     ),
 }
-OF_CLASSES = {"How well does it recognise each class?", "Can the probabilities be trusted?"}
 OF_NUMBERS = (
     "MAE is the mean distance between prediction and label, in the label's unit: the default for "
     "numbers. RMSE weighs large errors more; R² is 1 minus the squared errors over those of the "

@@ -15,8 +15,11 @@ A model is better than guessing if the mean over sites is too large for chance a
 the normal distribution), and if its interval over sites excludes zero. How often permuted labels
 pass both is what `python bench/permuted_labels.py` counts.
 
-Of numbers, the excess is the skill, 1 - MAE / MAE of the sources' mean. Its standard error at a
-site is that of the mean of |y - mean| - |y - prediction| over the rows, divided by the second MAE.
+Of numbers, the excess is the skill, the share of the error of the sources' mean that the model
+avoids: with the errors e_i and g_i of both at site i, (g_i - e_i) / mean of all g. Over the sites
+this is 1 - mean e / mean g: it has the sign of the difference between the mean errors, and a site
+where the sources' mean happens to be right weighs no more than others. Its standard error at a site
+is that of the mean of |y - mean| - |y - prediction| over the rows, divided by the mean of all g.
 """
 
 import math
@@ -54,11 +57,13 @@ class Evidence:
 
     excess: balanced accuracy minus that of guessing, or skill, over sites.
     chance: the probability of such a mean, or a larger one, if it guesses.
+    against: the first words of a sentence of its own; empty if other sentences say it.
     """
 
     excess: Difference
     chance: float
     metric: Metric = METRICS[BALANCED]
+    against: str = ""
 
     @property
     def text(self) -> str:
@@ -104,18 +109,27 @@ def gather(confusions: Mapping[str, Sequence[Sequence[Sequence[float]]]]) -> Evi
 
 
 def gather_skill(scores: Mapping[str, Sequence[Mapping[str, float | None]]]) -> Evidence | None:
-    """The evidence from each site's scores, one per run; a skill that is not defined is none."""
+    """The evidence from each site's scores, one per run."""
+    names = ("mae", "guess_mae", "skill_error")
+    found = {
+        site: [tuple(run[name] or 0.0 for name in names) for run in of]
+        for site, of in scores.items()
+    }
+    usual = float(np.mean([np.mean([guess for _, guess, _ in of]) for of in found.values()]))
+    if not usual > 0:
+        return None
     return _over_sites(
         {
-            site: [(run["skill"] or 0.0, (run.get("skill_error") or 0.0) ** 2) for run in runs]
-            for site, runs in scores.items()
+            site: [((guess - e) / usual, (error * guess / usual) ** 2) for e, guess, error in of]
+            for site, of in found.items()
         },
         METRICS["skill"],
+        "Against the sources' mean: ",
     )
 
 
 def _over_sites(
-    excesses: Mapping[str, Sequence[tuple[float, float]]], metric: Metric
+    excesses: Mapping[str, Sequence[tuple[float, float]]], metric: Metric, against: str = ""
 ) -> Evidence | None:
     means, variance = {}, 0.0
     for site, found in excesses.items():
@@ -126,7 +140,7 @@ def _over_sites(
         return None
     error = math.sqrt(variance) / over.units
     chance = float(stats.norm.sf(over.mean / error)) if error else float(over.mean <= 0)
-    return Evidence(over, chance, metric)
+    return Evidence(over, chance, metric, against)
 
 
 def decide(

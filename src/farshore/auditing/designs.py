@@ -18,6 +18,7 @@ from ..runs.catalog import find
 from ..runs.plan.comparison import make_comparison
 from ..runs.plan.experiment import Experiment, Part
 from ..runs.plan.select import BETWEEN_NAMES, EACH, fitting, references
+from ..systems.closed_form.ridge import Ridge, RidgeSettings
 from ..tasks.metrics import listed, several
 
 # A network that learns all sources at once, and the candidate that does nothing against forgetting.
@@ -47,6 +48,8 @@ class Design:
 
 
 QUICK = ("slda", "er", "ridge")
+# Cubes of ridge's width, one per site, up to which a run of it is quick: about half a minute.
+QUICK_WORK = 2e10
 LADDER = (
     Design("glance", QUICK, orders=1, sites=4, steps=20),
     Design("small", QUICK, orders=1, sites=8),
@@ -100,6 +103,19 @@ def usual_methods(benchmark: Benchmark) -> list[str]:
     ]
 
 
+def quick_methods(benchmark: Benchmark, target: str) -> tuple[str, ...]:
+    """The candidates of the lowest designs: finetune, not ridge, for a wide table of many sites.
+
+    ridge solves equations of its width after every site.
+    """
+    if benchmark.network != "mlp":
+        return QUICK
+    sources = benchmark.scenario(target=target).sources
+    width = Ridge(RidgeSettings()).projection(sources[0].inputs.shape[1])
+    quick = Ridge.name if width**3 * len(sources) <= QUICK_WORK else UNPROTECTED
+    return tuple(quick if name == Ridge.name else name for name in QUICK)
+
+
 def plan_designs(
     data: Mapping[str, Any],
     benchmark: Benchmark,
@@ -121,6 +137,7 @@ def plan_designs(
     """
     usual = usual_methods(benchmark) if methods is None else methods
     beside = references(benchmark)
+    quick = quick_methods(benchmark, targets[-1]) if methods is None else QUICK
     words = list(orders or (["listed"] if benchmark.ordered_by_time else ["listed", "reversed"]))
     full = make_comparison(
         data,
@@ -137,11 +154,10 @@ def plan_designs(
     experiments: dict[str, Experiment] = {}
     for design in LADDER:
         every = design.methods is None or methods is not None
+        few = (*(quick if design.methods == QUICK else design.methods or ()), *beside)
         fewer = design.steps if (design.steps or usual_steps) < usual_steps else None
         changes = {
-            "methods": [
-                each for each in part.methods if every or each in (*(design.methods or ()), *beside)
-            ],
+            "methods": [each for each in part.methods if every or each in few],
             "orders": words if orders is not None else words[: design.orders],
             "target": _target(targets, design.sites),
             "steps": fewer if steps is None else steps,

@@ -26,6 +26,7 @@ from ..results.summary import (
 )
 from ..results.verdict import Recommendation, recommend
 from ..runs.plan.select import MAJORITY
+from ..tasks.labels import restored_task
 from ..tasks.metrics import MIXED, guess_words, listed
 from .choice import MethodChoice, make_choice
 from .curve import Curve, fit_curve, gain_of_rows, points
@@ -181,11 +182,10 @@ def find_all(frame: pd.DataFrame, sites: SiteRows, *, in_time: bool = False) -> 
     pooled = beside(frame, ranking, method)
     by_site = {site: [result.target for result in of["result"]] for site, of in at.items()}
     classes = _classes(runs)
-    evidence = (
-        gather({site: [run.confusion for run in of] for site, of in by_site.items()})
-        if classes
-        else gather_skill({site: [run.scores for run in of] for site, of in by_site.items()})
-    )
+    kind = restored_task(results[0].task)
+    gathered: Any = kind.either(gather, gather_skill)
+    name = kind.either("confusion", "scores")
+    evidence = gathered({site: [getattr(run, name) for run in of] for site, of in by_site.items()})
     return Findings(
         title=str(runs["benchmark"].iloc[0]),
         sites=sizes,

@@ -32,7 +32,7 @@ def audit_page(done: "Audit", findings: Findings) -> str:
         "audit.html",
         figures(findings, done.frame),
         audit=done,
-        tables=[*([_class_table(findings)] if findings.classes else []), _site_table(findings)],
+        tables=[each for each in (_class_table(findings), _site_table(findings)) if each["rows"]],
         rankings=[rank(done.frame, name) for name in metrics_of(done.frame)],
         together=judge(done.frame).together,
     )

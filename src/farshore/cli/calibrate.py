@@ -25,18 +25,11 @@ def calibrate(
 
     Example: farshore calibrate model/ thirty_rows.csv
     """
-    from ..deployment.calibrate import CalibratedNumbers
     from ..deployment.changes import calibrate as calibrate_model
-    from ..deployment.words import calibration_lines, number_calibration_lines
+    from ..deployment.words import calibration_lines
     from .tables import printable
 
     done, opened = calibrate_model(model, data, label=label, form=written.form(), network=network)
     answers.update(vars(done))
-    classes = [str(each) for each in opened.learner.classes or []]
-    lines = (
-        number_calibration_lines(done, opened.columns.unit or "")
-        if isinstance(done, CalibratedNumbers)
-        else calibration_lines(done, opened.learner.metric, classes)
-    )
-    for line in lines:
+    for line in calibration_lines(done, opened.learner):
         print(printable(line))

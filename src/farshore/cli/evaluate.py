@@ -24,9 +24,6 @@ def evaluate(
     import torch
 
     from ..deployment.model import Model
-    from ..results.text import score_text
-    from ..tasks.metrics import METRICS, in_unit
-    from .run_output import percent
     from .tables import make_console, plain_table
 
     opened = Model.open(model, network=network)
@@ -39,16 +36,9 @@ def evaluate(
     console = make_console()
     for note in sample.site.notes:
         console.print(note)
-    shares = ("accuracy", "balanced_accuracy", "macro_f1", "auroc")
     task = opened.learner.known_task
-    scores, unit = task.scores(logits, labels), opened.columns.unit or ""
-    rows = []
-    for name, value in scores.items() if task.classes else ():
-        share = percent(value) + (" %" if value is not None else "")
-        rows.append([name.replace("_", " "), share if name in shares else f"{value:.3f}"])
-    for name in task.metrics if not task.classes else ():
-        rows.append([METRICS[name].label, score_text(in_unit(METRICS[name], unit), scores[name])])
-    console.print(plain_table(f"{data.name}: {sample.rows} rows", ["", "score"], rows))
+    scores, title = task.scores(logits, labels), f"{data.name}: {sample.rows} rows"
+    console.print(plain_table(title, ["", "score"], task.score_rows(scores)))
     answers.update(rows=sample.rows, scores=scores, notes=sample.site.notes)
     classes = [str(label) for label in opened.learner.classes or []]
     matrix = task.confusion(logits, labels)

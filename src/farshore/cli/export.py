@@ -27,10 +27,5 @@ def export(
     facts = export_model(opened.learner, file, opened.applied)
     answers.update(file=file, bytes=file.stat().st_size, **facts)
     print(f"wrote {file} ({file.stat().st_size:,} bytes)")
-    inputs, classes = (", ".join(facts[name]) for name in ("inputs", "classes"))
-    said = (
-        f"the probabilities of {classes}"
-        if classes
-        else "the value of " + ", ".join(facts["task"]["labels"])
-    )
-    print(printable(f"inputs {inputs}; output: {said}"))
+    inputs, output = ", ".join(facts["inputs"]), opened.learner.known_task.output
+    print(printable(f"inputs {inputs}; output: {output}"))

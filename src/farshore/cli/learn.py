@@ -130,11 +130,12 @@ class SiteTraining:
     validation: float = flag("share of the rows held out to score the model", 0.2)
     max_drop: float | None = flag(
         "refuse the new model if it loses more than this on the held-out rows of a past site, "
-        "beyond chance [default: 0.1, on sites with at least 20 such rows]"
+        "beyond chance: a share, or of a number an error in its unit [default: 0.1, of a number "
+        "times its standard deviation at the first site, on sites with at least 20 such rows]"
     )
     min_score: float | None = flag(
-        "refuse the new model if its score on the new site's validation rows is lower [default: "
-        "refuse labels that have nothing to do with the inputs]"
+        "refuse the new model if its score on the new site's validation rows is lower, or its "
+        "error higher [default: refuse labels that have nothing to do with the inputs]"
     )
 
 
@@ -146,7 +147,9 @@ def learn(
     ),
     *,
     name: str | None = flag("name of the site [default: the name of DATA]"),
-    label: str | None = flag("column with the class; the model remembers it"),
+    label: str | None = flag(
+        "column with the class or the number, several numbers with commas; the model remembers it"
+    ),
     template_only: bool = flag(
         "write a template into MODEL: the columns of DATA with their types and scales, the classes "
         "and the settings, but no row and no site",

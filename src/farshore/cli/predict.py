@@ -22,10 +22,8 @@ class Seen:
 
     predicted: Counter[str] = field(default_factory=Counter)
     rows: int = 0
-    # Of numbers: the sum, the smallest and the largest prediction.
-    total: float = 0.0
-    least: float = math.inf
-    most: float = -math.inf
+    # Of numbers: the sum, the smallest and the largest prediction, by column.
+    spans: dict[str, tuple[float, float, float]] = field(default_factory=dict)
     nearest: Counter[str] = field(default_factory=Counter)
     strange: int = 0
     marked: int = 0
@@ -36,13 +34,14 @@ class Seen:
         import pandas as pd
 
         self.rows += len(table)
-        found = table["prediction"]
-        if pd.api.types.is_numeric_dtype(found):
-            self.total += float(found.sum())
-            self.least = min(self.least, float(found.min()))
-            self.most = max(self.most, float(found.max()))
-        else:
-            self.predicted.update(_counted(found))
+        for name in (each for each in map(str, table) if each.split(" ")[0] == "prediction"):
+            found = table[name]
+            if pd.api.types.is_numeric_dtype(found):
+                total, least, most = self.spans.get(name, (0.0, math.inf, -math.inf))
+                total, least = total + float(found.sum()), min(least, float(found.min()))
+                self.spans[name] = total, least, max(most, float(found.max()))
+            else:
+                self.predicted.update(_counted(found))
         if "strangeness" in table:
             self.strange += int((table["strangeness"] > 1).sum())
             self.nearest.update(_counted(table["nearest"]))
@@ -55,8 +54,10 @@ class Seen:
     def lines(self) -> list[str]:
         """One line each on the predictions, on strange rows and on unknown categories."""
         rows = self.rows
-        said = _counts(self.predicted) or (
-            f"predictions {self.least:.4g} to {self.most:.4g}, mean {self.total / rows:.4g}"
+        said = _counts(self.predicted) or "; ".join(
+            f"{name.replace('prediction', 'predictions', 1)} {least:.4g} to {most:.4g}, mean "
+            f"{total / rows:.4g}"
+            for name, (total, least, most) in self.spans.items()
         )
         lines = [f"{rows} rows: {said}"]
         if self.nearest:
@@ -124,7 +125,7 @@ def predict(
     messages = sys.stdout if out is not None else sys.stderr
     for line in [*site.notes, *seen.lines()]:
         print(printable(line), file=messages)
-    arrived = opened.judge_numbers(site) if opened.numbers else opened.judge(site, data)
+    arrived = opened.judge(site, data)
     answers.update(
         rows=seen.rows,
         predicted=seen.predicted,

@@ -112,7 +112,7 @@ def show_levels(result: "Result", console: "Console", typed: "Run") -> None:
     typed: the run with data and network as they were typed.
     """
     from ..runs.plan.commands import comparison_after
-    from ..tasks.metrics import BALANCED, at_chance_text, guess_score, guess_text, is_guessing
+    from ..tasks.metrics import BALANCED, guess_score, guess_text, is_guessing, level_text
     from .tables import print_next
 
     if result.target is None:
@@ -123,7 +123,6 @@ def show_levels(result: "Result", console: "Console", typed: "Run") -> None:
     print_line(console, guess_text(result.metric, classes, [] if guess is None else [guess]))
     level = scores.get(BALANCED, scores.get("skill"))
     if level is not None and is_guessing(level, classes):
-        words = "balanced accuracy at the level of chance: no better than guessing"
-        print_line(console, f"! {words if classes else at_chance_text(level, 0)}")
+        print_line(console, f"! {level_text(level, classes)}")
     methods, sources = [result.run.method], len(result.sources)
     print_next(console, *comparison_after(typed, methods, sources))

@@ -24,6 +24,7 @@ from ..results.expectation import (
     Expectation,
     RowSets,
     expect_here,
+    expect_in,
     quantiles,
     row_sets,
 )
@@ -41,6 +42,8 @@ CERTAIN, ABOVE_GUESSING = 3.0, 2.0
 # How many rows to label first, and at most in one go.
 FIRST_LABELS, MOST_LABELS = 50, 500
 SCORES = tuple(f"row score {share:g}" for share in SHARES)
+# By the metric of a model, the score of a site that is recorded before it is learned.
+ARRIVED = {"accuracy": "accuracy", "mae": "error"}
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class Arrival:
     def recorded(cls, facts: Mapping[str, Any]) -> "Arrival | None":
         """From the record of a site; None if it was not measured before it was learned."""
         found, counts = facts["arrival"], facts["classes"].values()
-        if not found or "error" in found:  # that of numbers
+        if "accuracy" not in found:  # none, or that of numbers
             return None
         return cls(
             max(1, int(found["rows"])),
@@ -133,6 +136,17 @@ def expected_accuracy(
             f"interval would be {100 * found.width:.0f} points wide"
         )
     return found
+
+
+def expected_error(
+    sites: Sequence[Mapping[str, float]], metric: Metric, alarm: Sequence[str] = ()
+) -> Expectation | Nothing:
+    """The mean absolute error to expect at a site, or why nothing is known."""
+    if alarm:
+        return Nothing(f"the site is out of range: {alarm[0]}")
+    errors = {str(n): [each["error"]] for n, each in enumerate(sites)}
+    rows = {str(n): int(each["rows"]) for n, each in enumerate(sites)}
+    return expect_in(metric, errors, rows) or Nothing(too_few(len(sites)))
 
 
 def sets_of_rows(
@@ -218,6 +232,16 @@ class Advice:
         """The advised one."""
         return next(each for each in self.options if each.action is self.action)
 
+    def plain(self) -> dict[str, Any]:
+        """The same as plain values, for JSON."""
+        return {
+            "advice": str(self.action),
+            "exit_code": EXIT_CODES[self.action],
+            "reason": self.reason,
+            "bar": self.bar,
+            "options": [asdict(each) for each in self.options],
+        }
+
 
 @dataclass(frozen=True)
 class Arrived:
@@ -232,13 +256,8 @@ class Arrived:
 
     def plain(self) -> dict[str, Any]:
         """The same as plain values, for JSON."""
-        advice = asdict(self.advice)
         return {
-            "advice": str(self.advice.action),
-            "exit_code": EXIT_CODES[self.advice.action],
-            "reason": self.advice.reason,
-            "bar": self.advice.bar,
-            "options": list(advice["options"]),
+            **self.advice.plain(),
             "alarm": list(self.verdict.reasons),
             "expected_accuracy": asdict(self.expected),
             "row_sets": asdict(self.sets),
@@ -253,16 +272,17 @@ class NumbersArrived:
     """The judgement of a site whose labels are numbers."""
 
     verdict: SiteVerdict
-    expected: Expectation | None
+    expected: Expectation | Nothing
     sets: RowSets | Nothing
     metric: Metric
+    advice: Advice
 
     def plain(self) -> dict[str, Any]:
         """The same as plain values, for JSON."""
-        expected = asdict(self.expected) if self.expected is not None else None
         return {
+            **self.advice.plain(),
             "alarm": list(self.verdict.reasons),
-            "expected_error": expected,
+            "expected_error": asdict(self.expected),
             "row_intervals": asdict(self.sets),
         }
 
@@ -353,6 +373,57 @@ def _by_labels(labelled: Labelled, bar: float, gain: float | None) -> tuple[Acti
         if more is not None and labelled.accuracy + more >= bar:
             return action, reason
     return Action.NOT, reason
+
+
+def advise_numbers(
+    metric: Metric,
+    alarm: Sequence[str],
+    expected: Expectation | Nothing,
+    sites: Sequence[Mapping[str, float]],
+    asked: float | None,
+    learned: Sequence[float],
+    commands: Mapping[Action, str],
+) -> Advice:
+    """The advice where labels are numbers: the bar is an error that must not be exceeded.
+
+    asked: that error; None for the one of the sources' mean at the measured sites.
+    """
+    guesses = [each["guess"] for each in sites if "guess" in each]
+    guess = float(np.mean(guesses)) if guesses else math.inf
+    bar = min(guess, asked if asked is not None else math.inf)
+    gain = float(np.mean(learned)) if learned else 0.0
+    needed = f"the needed {metric.text(bar)}{metric.unit}"
+    needed += " (that of the sources' mean)" if bar == guess else ""
+    known = "unknown error"
+    if not isinstance(expected, Nothing):
+        known = f"error {metric.text(expected.low)} to {metric.text(expected.high)}{metric.unit}"
+    if alarm:
+        action = Action.NOT
+        reason = "the site is unlike any known one, and no label says that it works there"
+    elif isinstance(expected, Nothing) or math.isinf(bar):
+        action, reason = Action.LABEL, getattr(expected, "reason", "nothing says what is enough")
+    elif expected.low > bar:
+        action = Action.LEARN if expected.mean + gain <= bar else Action.NOT
+        reason = f"the whole interval is above {needed}"
+    elif expected.high > bar:
+        action, reason = Action.LABEL, f"{needed} is inside the interval"
+    else:
+        action, reason = Action.DEPLOY, f"the whole interval is below {needed}"
+    helps = f"{metric.text(gain, sign=True)}{metric.unit} of error here, as at "
+    options = {
+        Action.DEPLOY: known,
+        Action.LABEL: "the error here, from some rows with labels",
+        Action.CALIBRATE: "unknown without labels; about ten rows are enough to try",
+        Action.LEARN: helps + several(len(learned), "earlier site")
+        if learned
+        else "unknown: no site was measured before it was learned",
+        Action.NOT: "no wrong answers here",
+    }
+    evaluate = commands[Action.CALIBRATE].replace("calibrate", "evaluate", 1)
+    typed = {**commands, Action.LABEL: evaluate}
+    return Advice(
+        action, reason, bar, tuple(Option(each, options[each], typed[each]) for each in options)
+    )
 
 
 def _needed(bar: float, guess: float) -> str:

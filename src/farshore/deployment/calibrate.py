@@ -13,6 +13,7 @@ a working model useless.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -20,6 +21,7 @@ from scipy import stats
 
 from ..errors import FarshoreError
 from ..tasks.calibration import Calibration, fit_offsets, fit_temperature, log_losses, unchanged
+from ..tasks.classification import CLASSIFICATION
 from ..tasks.metrics import METRICS
 from ..tasks.scores import all_scores, confusion_matrix
 from ..tasks.task import Task
@@ -66,6 +68,7 @@ class Calibrated:
     low: float
     high: float
     refused: tuple[str, Measured] | None = None
+    spread: ClassVar[float] = 1.0
 
     @property
     def rows(self) -> int:
@@ -87,6 +90,7 @@ def fit_labelled(
     *,
     metric: str,
     usual: float,
+    task: Task = CLASSIFICATION,
     current: Calibration | None = None,
 ) -> Calibrated:
     """Temperature and offsets from labelled rows.
@@ -207,11 +211,12 @@ class CalibratedNumbers:
 
 
 def fit_numbers(
-    task: Task,
     outputs: np.ndarray,
     labels: np.ndarray,
     *,
+    task: Task,
     usual: float | None,
+    metric: str = "",
     current: Calibration | None = None,
 ) -> CalibratedNumbers:
     """Intercept, slope and residual scale from labelled rows.

@@ -11,7 +11,8 @@ import yaml
 from ..data.images.image_folder import ImagePreprocessing
 from ..data.preprocessing import Preprocessing
 from ..data.tables.table import TablePreprocessing
-from ..tasks.metrics import METRICS
+from ..tasks.classification import CLASSIFICATION
+from ..tasks.metrics import METRICS, Metric, in_unit
 from .log import as_markdown, escaped
 from .model import Model
 from .remains import what_is_stored
@@ -40,8 +41,7 @@ def front_matter(model: Model, name: str, licence: str | None) -> dict[str, Any]
     """What the hub reads from a card."""
     learner = model.learner
     images = isinstance(learner.preprocessing, ImagePreprocessing)
-    kind_of = "regression" if model.numbers else "classification"
-    task = f"{'image' if images else 'tabular'}-{kind_of}"
+    task = f"{'image' if images else 'tabular'}-{(learner.task or CLASSIFICATION).name}"
     kind = "f1" if learner.metric == "macro_f1" else learner.metric
     results = []
     for site, score in model.standing().items():
@@ -60,24 +60,14 @@ def front_matter(model: Model, name: str, licence: str | None) -> dict[str, Any]
 
 def _summary(model: Model) -> str:
     config = model.learner.config
-    classes = ", ".join(escaped(str(label)) for label in model.learner.classes or [])
-    classifier = f"A classifier (classes: {classes or 'none yet'})"
+    title = escaped((model.learner.task or CLASSIFICATION).title)
     settings = ", ".join(f"{key} {value}" for key, value in config["settings"].items())
     return (
-        f"{_what(model) or classifier} that learned {len(model.order)} sites "
+        f"A {title} that learned {len(model.order)} sites "
         f"one after another with the method `{config['method']}` and the network "
         f"`{config['network'] or 'own'}`. Settings: {escaped(settings) or 'defaults'}; seed "
         f"{config['seed']}.{_texts(model.learner.preprocessing)}"
     )
-
-
-def _what(model: Model) -> str:
-    """What a model of numbers predicts; empty for a classifier."""
-    if not model.numbers:
-        return ""
-    columns = model.columns
-    unit = f", in {escaped(columns.unit)}" if columns.unit else ""
-    return f"A regression model of a number ({escaped(columns.label or 'label')}{unit})"
 
 
 def _texts(table: Preprocessing | None) -> str:
@@ -100,36 +90,46 @@ def _sites(model: Model) -> str:
 
 
 def _scores(model: Model) -> str:
-    metric = model.learner.metric
-    shares, scale = not model.numbers, METRICS[metric].scale
-    percent, arrived = (", %", "accuracy") if shares else ("", "mae")
-    lines = [
-        f"| site | {metric} now, held-out rows{percent} "
-        f"| {arrived} before it was learned{percent} |",
-        "|---|---|---|",
-    ]
-    now = model.standing()
+    metrics, now = (_metric(model, model.learner.metric), _metric(model)), model.standing()
+    when, headings = ("now, held-out rows", "before it was learned"), ["site"]
+    for metric, moment in zip(metrics, when, strict=True):
+        unit = f", {metric.unit.strip()}" if metric.unit else ""
+        headings.append(f"{metric.name} {moment}{unit}")
+    lines = [f"| {' | '.join(headings)} |", "|---|---|---|"]
     for site in model.order:
-        arrival = model.sites.get(site, {}).get("arrival") or {}
-        values = (now.get(site), arrival.get("accuracy" if shares else "error"))
-        form = ".1f" if shares else ".4g"
-        cells = [f"{scale * value:{form}}" if value is not None else "-" for value in values]
+        values = (now.get(site), _arrived(model).get(site))
+        cells = [
+            metric.text(value) if value is not None else "-"
+            for metric, value in zip(metrics, values, strict=True)
+        ]
         lines.append(f"| {escaped(site)} | {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
+def _metric(model: Model, name: str = "") -> Metric:
+    """A metric in the label's unit, by default the one that sites are measured in."""
+    task = model.learner.task or CLASSIFICATION
+    return in_unit(METRICS[name or task.metrics[0]], task.score_unit)
+
+
+def _arrived(model: Model) -> dict[str, float]:
+    """The score at each site before it was learned, where it was measured."""
+    measured = {site: facts["arrival"] for site, facts in model.sites.items() if facts["arrival"]}
+    return {site: of.get("accuracy", of.get("error")) for site, of in measured.items()}
+
+
 def _limits(model: Model) -> str:
-    arrivals = [arrival.accuracy for arrival in model.knowledge.arrivals]
+    metric, arrivals = _metric(model), _arrived(model).values()
     text = (
         "Scores on learned sites do not show what to expect at a site that was not learned. "
         "`farshore predict` judges a new site as a whole, and `farshore arrive` says what "
-        "accuracy to expect there and what to do."
+        f"{metric.label} to expect there and what to do."
     )
     if arrivals:
         text += (
-            f" Before the model learned them, its accuracy at {len(arrivals)} sites was "
-            f"{100 * min(arrivals):.1f} to {100 * max(arrivals):.1f}%."
+            f" Before the model learned them, its {metric.label} at {len(arrivals)} sites was "
+            f"{metric.text(min(arrivals))} to {metric.text(max(arrivals))}{metric.unit}."
         )
     if model.calibration is not None:
-        text += f" The probabilities were calibrated with {model.calibration['rows']} rows."
+        text += f" The predictions were calibrated with {model.calibration['rows']} rows."
     return text

@@ -10,7 +10,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from torch import Tensor
 
 from ..base import manifest, state
@@ -23,9 +22,9 @@ from ..data.steps import usual_steps
 from ..data.tables.read_table import TextForm
 from ..errors import DivergedError, FarshoreError, StateError
 from ..observer import Observer, follow
+from ..tasks.labels import check_site
 from ..tasks.metrics import METRICS
 from ..training.checkpoints import EVERY, Checkpoints
-from .arrive import SCORES
 from .calibrate import Calibrated, CalibratedNumbers, fit_labelled, fit_numbers
 from .gate import Gate
 from .log import FORGOTTEN, LogEntry, log_state, read_log
@@ -89,6 +88,8 @@ def learn(
                 skip_broken=skip_broken,
                 form=form,
             )
+        task = model.learner.task if model is not None else None
+        site.notes += check_site(site.task, site.labels or [], site.label_names, name, task)
         for note in site.notes:
             observer.note(note)  # ahead of training: a wrong file can be stopped
         fresh = model is None or not model.started
@@ -193,15 +194,14 @@ def _check_options(min_score: float | None, validation: float, size: int | None)
 
 def _check_limits(metric: str, max_drop: float | None, min_score: float | None) -> None:
     """Refuse limits that are no share; for errors, those that are no distance."""
-    known = METRICS[metric]
-    shares = known.digits is None
+    highest = METRICS[metric].high
     allowed = (
-        "give a share from 0 to 1, for example 0.02"
-        if shares
-        else ("give a distance in the label's unit, 0 or more")
+        "give a distance in the label's unit, 0 or more"
+        if math.isinf(highest)
+        else "give a share from 0 to 1, for example 0.02"
     )
     for flag, value in (("--max-drop", max_drop), ("--min-score", min_score)):
-        if value is not None and not 0 <= value <= (1 if shares else math.inf):
+        if value is not None and not 0 <= value <= highest:
             raise FarshoreError(f"{flag} {value} is not allowed: {allowed}")
 
 
@@ -239,22 +239,12 @@ def calibrate(
         site = model.read(data, labelled=True, label=label, form=form)
         for note in site.notes:
             model.learner.observer.note(note)
-        task, knowledge = model.learner.known_task, model.knowledge
+        task = model.learner.known_task
         logits = model.learner.logits(model.inputs(site)).double().cpu().numpy()
         labels = task.encoded(site.labels or [], domain="DATA").numpy()
-        done: Calibrated | CalibratedNumbers
-        if model.numbers:
-            known = [each[SCORES[0]] for each in knowledge.measured]
-            usual = float(np.median(known)) if knowledge.enough else None
-            done = fit_numbers(task, logits, labels, usual=usual, current=model.applied)
-        else:
-            done = fit_labelled(
-                logits,
-                labels,
-                metric=model.learner.metric,
-                usual=knowledge.temperature,
-                current=model.applied,
-            )
+        fit: Any = task.either(fit_labelled, fit_numbers)
+        metric, usual = model.learner.metric, model.knowledge.usual
+        done = fit(logits, labels, task=task, metric=metric, usual=usual, current=model.applied)
         # The same rows again, perhaps after a kill: what `undo` returns to must stay.
         if done.changes and not model.uses(done):
             model.note_calibrated(done)

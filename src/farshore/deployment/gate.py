@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from scipy import stats
 
-from ..tasks.metrics import METRICS
+from ..tasks.metrics import METRICS, in_unit
 from ..tasks.scores import auroc
 from ..tasks.task import Task
 from .held_out import Outputs
@@ -79,6 +79,7 @@ class Agreement:
     area: float
     error: float
     rows: int
+    of: str = "area under the ROC curve"
 
     @property
     def p_value(self) -> float:
@@ -89,6 +90,21 @@ class Agreement:
     def highest(self) -> float:
         """The upper end of a one-sided interval."""
         return self.area + float(stats.norm.ppf(1 - LABEL_RISK)) * self.error
+
+
+def agreement_of_numbers(outputs: np.ndarray, labels: np.ndarray) -> Agreement | None:
+    """(1 + Spearman's ρ) / 2 of predictions and labels [n, K], the mean over the labels.
+
+    Like an area, it is 1/2 for unrelated ones; its standard deviation then is 1 / (2 √(n - 1)).
+    """
+    if len(labels) < FEWEST_OTHERS:
+        return None
+    ranks = [stats.rankdata(each, axis=0) for each in (outputs, labels)]
+    with np.errstate(invalid="ignore"):  # predictions that are all the same
+        found = [np.corrcoef(*pair)[0, 1] for pair in zip(*(each.T for each in ranks), strict=True)]
+    area = (1 + float(np.nan_to_num(np.mean(found)))) / 2
+    error = 0.5 / float(np.sqrt(len(labels) - 1))
+    return Agreement(area, error, len(labels), "half of 1 + the rank correlation")
 
 
 def agreement(scores: np.ndarray, labels: np.ndarray) -> Agreement | None:
@@ -111,16 +127,30 @@ def looks_shuffled(new: Agreement, known: float) -> bool:
     return new.p_value > RISK and new.highest < known
 
 
-def quick_agreement(inputs: np.ndarray, labels: np.ndarray, seed: int) -> Agreement | None:
+def quick_agreement(
+    task: Task, inputs: np.ndarray, labels: np.ndarray, seed: int
+) -> Agreement | None:
     """The same of a forest's out-of-bag predictions: at small sites all rows count.
 
     At larger ones, a sample does.
     """
-    from sklearn.ensemble import RandomForestClassifier
-
     if len(labels) > FOREST_ROWS:
         chosen = np.random.default_rng(seed).choice(len(labels), FOREST_ROWS, replace=False)
         inputs, labels = inputs[chosen], labels[chosen]
+    return task.either(_by_votes, _by_numbers)(inputs, labels, seed)
+
+
+def _by_numbers(inputs: np.ndarray, labels: np.ndarray, seed: int) -> Agreement | None:
+    from sklearn.ensemble import RandomForestRegressor
+
+    forest = RandomForestRegressor(100, min_samples_leaf=2, oob_score=True, random_state=seed)
+    forest.fit(inputs, labels if labels.shape[1] > 1 else labels[:, 0])
+    return agreement_of_numbers(forest.oob_prediction_.reshape(labels.shape), labels)
+
+
+def _by_votes(inputs: np.ndarray, labels: np.ndarray, seed: int) -> Agreement | None:
+    from sklearn.ensemble import RandomForestClassifier
+
     if not _tells(labels):
         return None
     forest = RandomForestClassifier(100, min_samples_leaf=2, oob_score=True, random_state=seed)
@@ -165,13 +195,14 @@ class Gate:
             return None
         fell = "fell" if METRICS[metric].higher_is_better else "rose"
         worst = drops[0]
+        was, now = (_written(task, metric, score) for score in (worst.before, worst.after))
         return (
             f"on the held-out rows of {worst.site!r} the {metric} {fell} from "
-            f"{worst.before:.3f} to {worst.after:.3f}, by more than --max-drop {allowed:g} and "
+            f"{was} to {now}, by more than --max-drop {allowed:.4g} and "
             "what chance explains (more --memory, fewer --steps or another method may help)"
         )
 
-    def check_score(self, metric: str, score: float | None) -> str | None:
+    def check_score(self, task: Task, metric: str, score: float | None) -> str | None:
         """The new site's validation rows must reach the score that was asked for."""
         if self.min_score is None:
             return None
@@ -180,7 +211,8 @@ class Gate:
         if not METRICS[metric].better(self.min_score, score):
             return None
         side = "below" if METRICS[metric].higher_is_better else "above"
-        return f"its validation {metric} is {score:.3f}, {side} --min-score {self.min_score:g}"
+        found = _written(task, metric, score)
+        return f"its validation {metric} is {found}, {side} --min-score {self.min_score:g}"
 
     def check_agreement(self, new: Agreement | None, known: float) -> str | None:
         """The labels must have something to do with the inputs, as at the known sites."""
@@ -189,9 +221,15 @@ class Gate:
         return (
             f"its labels seem to have nothing to do with its inputs: on {new.rows} rows, "
             "predictions for rows that were not trained on agree with them no better than with "
-            f"shuffled ones (area under the ROC curve {new.area:.2f}, p {new.p_value:.2f}; at "
+            f"shuffled ones ({new.of} {new.area:.2f}, p {new.p_value:.2f}; at "
             f"known sites {known:.2f}); check the label column, or set your own bar by --min-score"
         )
+
+
+def _written(task: Task, metric: str, score: float) -> str:
+    """A share as it is given to --max-drop and --min-score; otherwise a score in its unit."""
+    known = in_unit(METRICS[metric], task.score_unit)
+    return f"{score:.3f}" if known.scale > 1 else known.text(score) + known.unit
 
 
 def _tells(labels: np.ndarray) -> bool:

@@ -89,9 +89,10 @@ def outputs_of(learner: Learner, kept: Mapping[str, Tensor]) -> Outputs:
     """What the learner says now about held-out rows."""
     logits = learner.system.logits(as_rows(kept)).double().cpu().numpy()
     labels = kept["labels"].numpy()
-    if not learner.classes:
+    stated = learner.known_task.confidences(logits)
+    if stated is None:
         return Outputs(np.ones(len(labels)), np.ones(len(labels), dtype=bool), logits, labels)
-    return Outputs(confidences(logits), logits.argmax(axis=1) == labels, logits, labels)
+    return Outputs(stated, logits.argmax(axis=1) == labels, logits, labels)
 
 
 def common_temperature(outputs: Mapping[str, Outputs]) -> float:

@@ -13,7 +13,6 @@ from ..data.domain import Rows
 from ..data.separation import as_numbers
 from ..learner.learner import Learner
 from ..results.expectation import FEWEST_SITES, RowSets, quantiles, row_sets
-from ..tasks.calibration import confidences
 from . import verdict as verdicts
 from .arrive import SCORES, Arrival, Nothing, row_scores, see, too_few
 from .familiarity import Moments, Neighbours, known_sites, past_rows, strangeness
@@ -65,9 +64,13 @@ class Knowledge:
         return later if len(later) >= FEWEST_SITES else found
 
     @property
-    def enough(self) -> bool:
-        """Whether enough sites were measured for intervals."""
-        return len(self.measured) >= FEWEST_SITES
+    def usual(self) -> float | None:
+        """What a calibration is compared with: a temperature, or a median error if it is known."""
+        return self.learner.known_task.either(lambda: self.temperature, self._usual_error)()
+
+    def _usual_error(self) -> float | None:
+        errors = [each[SCORES[0]] for each in self.measured]
+        return float(np.median(errors)) if len(errors) >= FEWEST_SITES else None
 
     def row_intervals(self) -> RowSets | Nothing:
         """How far labels may be from predictions, or why nothing is known."""
@@ -85,19 +88,24 @@ class Knowledge:
         """What is seen of a site without labels."""
         return see(self.logits(inputs), self.outputs, self.temperature)
 
-    def arrival(self, inputs: Tensor, labels: list[str]) -> dict[str, float]:
+    def arrival(self, inputs: Tensor, labels: list[Any]) -> dict[str, float]:
         """Measure a labelled site before it is learned. Its labels may be new to the learner."""
-        logits = self.logits(inputs)
-        if not self.learner.classes:
-            task, outputs = self.learner.known_task, torch.from_numpy(logits)
-            true_values = task.encoded(labels, domain="DATA")
-            ends = quantiles(task.row_scores(outputs, true_values))
-            return {
-                "rows": float(len(labels)),
-                "known": float(len(self.learner.domains)),
-                "error": task.score("mae", outputs, true_values),
-                **dict(zip(SCORES, ends, strict=True)),
-            }
+        measure = self.learner.known_task.either(self._of_classes, self._of_numbers)
+        return measure(self.logits(inputs), labels)
+
+    def _of_numbers(self, logits: np.ndarray, labels: list[Any]) -> dict[str, float]:
+        task, outputs = self.learner.known_task, torch.from_numpy(logits)
+        true = task.encoded(labels, domain="DATA")
+        scores = task.scores(outputs, true)
+        return {
+            "rows": float(len(labels)),
+            "known": float(len(self.learner.domains)),
+            "error": scores["mae"] or 0.0,
+            "guess": scores["guess_mae"] or 0.0,
+            **dict(zip(SCORES, quantiles(task.row_scores(outputs, true)), strict=True)),
+        }
+
+    def _of_classes(self, logits: np.ndarray, labels: list[Any]) -> dict[str, float]:
         numbers = {str(label): n for n, label in enumerate(self.learner.classes or [])}
         true = np.array([numbers.get(label, -1) for label in labels])
         found = replace(
@@ -130,9 +138,10 @@ class Knowledge:
             note = f"fewer than {verdicts.FEWEST_ROWS} rows: the site cannot be judged as a whole"
             return verdicts.SiteVerdict(here.rows, missing, unknown, tuple(reasons), (note,))
         confidence = None
-        if self.learner.classes:
+        stated = self.learner.known_task.confidences(self.logits(inputs) / self.temperature)
+        if stated is not None:
             confidence = verdicts.judge_confidence(
-                confidences(self.logits(inputs) / self.temperature),
+                stated,
                 {name: each.confidences(self.temperature) for name, each in self.outputs.items()},
                 [arrival.confidence for arrival in self.arrivals],
             )

@@ -36,32 +36,43 @@ from ..errors import FarshoreError, StateError
 from ..learner.learner import Learner
 from ..learner.loading import Opening, from_state_dict
 from ..networks.pretrained.own_module import is_own_module
-from ..results.expectation import RowSets, expect_in
+from ..results.expectation import RowSets
 from ..results.sequence import Picks
 from ..tasks.calibration import Calibration, confidences, probabilities
 from ..tasks.labels import first_site_task
 from ..tasks.metrics import METRICS, in_unit
 from ..training.checkpoints import Checkpoints
 from .arrive import (
+    ARRIVED,
     FIRST_LABELS,
     Action,
     Arrived,
     Labelled,
+    Nothing,
     NumbersArrived,
     advise,
+    advise_numbers,
     expected_accuracy,
+    expected_error,
     sets_of_rows,
 )
 from .calibrate import Calibrated, CalibratedNumbers
 from .familiarity import moments, past_rows
-from .gate import Agreement, Gate, agreement, is_unclear, quick_agreement
+from .gate import (
+    Agreement,
+    Gate,
+    agreement,
+    agreement_of_numbers,
+    is_unclear,
+    quick_agreement,
+)
 from .held_out import MOST_ROWS, Outputs, Reliability, as_rows, choose
 from .knowledge import Knowledge
 from .log import LogEntry, log_state, read_log
 from .record import KEYS, check_record
 from .site import Columns, Sample, Site, read_chunks, read_site
 from .summary import summary
-from .verdict import SiteProfile, profile
+from .verdict import SiteProfile, SiteVerdict, profile
 
 CHECKPOINT = "checkpoint"
 # Name of the record of sites. It has its own files, which `Learner.save` does not touch.
@@ -186,7 +197,8 @@ class Model:
         facts = self.sites[name]
         scores, before, after = (dict(facts[key]) for key in ("scores", "before", "after"))
         found = (name, created, int(facts["rows"]), scores, before, after, notes)
-        return Learned(*found, self.order, self.learner.metric, self.columns.unit or "")
+        unit = self.learner.known_task.score_unit
+        return Learned(*found, self.order, self.learner.metric, unit)
 
     def note_learned(self, name: str, decided: Mapping[str, Any]) -> None:
         """Add to the log that a site was learned."""
@@ -201,7 +213,7 @@ class Model:
     def uses(self, done: Calibrated | CalibratedNumbers) -> bool:
         """Whether these outputs are what the model puts out already."""
         spread = (self.calibration or {}).get("spread", 1.0)
-        return self.applied == done.calibration and spread == getattr(done, "spread", 1.0)
+        return self.applied == done.calibration and spread == done.spread
 
     def note_calibrated(self, done: Calibrated | CalibratedNumbers) -> None:
         """Use a calibration from now on, and add it to the log."""
@@ -213,9 +225,8 @@ class Model:
             "rows": done.rows,
             "labelled": True,
             "when": when,
+            **({"spread": done.spread} if done.spread != 1 else {}),
         }
-        if isinstance(done, CalibratedNumbers):
-            self.calibration["spread"] = done.spread
         shown = ", ".join(f"{value:.3g}" for value in offsets)
         self.log.append(
             LogEntry(
@@ -227,11 +238,6 @@ class Model:
                 when=when,
             )
         )
-
-    @property
-    def numbers(self) -> bool:
-        """Whether labels are numbers."""
-        return self.learner.task is not None and self.learner.task.either(False, True)
 
     @property
     def started(self) -> bool:
@@ -325,14 +331,18 @@ class Model:
     def _numbers(self, names: list[str], outputs: np.ndarray) -> pd.DataFrame:
         """The value of each row, and its interval if enough sites were measured."""
         task, found = self.learner.known_task, torch.from_numpy(outputs)
-        table = pd.DataFrame({"row": names, "prediction": task.predictions(found)})
+        parts = {"prediction": task.predictions(found).reshape(len(found), -1)}
         sets = self.knowledge.row_intervals()
         if isinstance(sets, RowSets):
             most = sets.most * float((self.calibration or {}).get("spread", 1.0))
-            ends = task.between(found, most)
-            assert ends is not None
-            table["low"], table["high"] = (each[:, 0] for each in ends)
-        return table
+            parts |= zip(("low", "high"), task.between(found, most) or (), strict=True)
+        several = [f" {label}" for label in task.labels] if task.outputs > 1 else [""]
+        columns = {
+            f"{part}{label}": values[:, number]
+            for number, label in enumerate(several)
+            for part, values in parts.items()
+        }
+        return pd.DataFrame({"row": names, **columns})
 
     def outputs(self, site: Site) -> tuple[Tensor, Tensor]:
         """Logits and labels of a labelled site, as the network sees them."""
@@ -346,51 +356,69 @@ class Model:
         site: Site,
         data: str | Path = "DATA",
         *,
-        at_least: float | None = None,
+        needed: float | None = None,
         labelled: Labelled | None = None,
-    ) -> Arrived:
+    ) -> Arrived | NumbersArrived:
         """Judge a site: the verdict, what to expect, and what to do.
 
-        at_least: the accuracy that is needed; by default that of the last --min-score, if any.
+        needed: the least accuracy, or of numbers the largest error, that is good enough; by default
+        that of the last --min-score, if any.
         labelled: what the labels of some rows show.
         """
         inputs, knowledge = self.inputs(site), self.knowledge
-        if not self.learner.classes:
-            raise FarshoreError(
-                "the advice is for labels that are classes: for a number, `farshore predict` says "
-                "what error to expect"
-            )
         here = self.profile(site, inputs)
         inputs = self.learner.backbone.inside(inputs)
-        verdict, seen = knowledge.verdict(inputs, here), knowledge.see(inputs)
-        arrivals, alarm = knowledge.arrivals, verdict.reasons
+        verdict = knowledge.verdict(inputs, here)
+        needed = self.promised if needed is None else needed
+        judge: Any = self.learner.known_task.either(self._judge_classes, self._judge_numbers)
+        arrived: Arrived | NumbersArrived
+        arrived = judge(site, inputs, verdict, self._commands(data), needed, labelled)
+        return arrived
+
+    def _judge_classes(
+        self,
+        site: Site,
+        inputs: Tensor,
+        verdict: SiteVerdict,
+        commands: Mapping[Action, str],
+        needed: float | None,
+        labelled: Labelled | None,
+    ) -> Arrived:
+        knowledge = self.knowledge
+        seen, arrivals, alarm = knowledge.see(inputs), knowledge.arrivals, verdict.reasons
         expected = expected_accuracy(seen, arrivals, alarm)
         advice = advise(
             alarm=alarm,
             expected=expected,
             labelled=labelled,
             arrivals=arrivals,
-            asked=self.promised if at_least is None else at_least,
+            asked=needed,
             learned=self._gains,
             design=self.label_design(site),
-            commands=self._commands(data),
+            commands=commands,
         )
         sets = sets_of_rows(arrivals, alarm, calibrated=self.calibration is not None)
         return Arrived(verdict, seen, expected, sets, labelled, advice)
 
-    def judge_numbers(self, site: Site) -> NumbersArrived:
-        """Judge a site whose labels are numbers: the verdict and the error to expect."""
-        inputs, knowledge, metric = self.inputs(site), self.knowledge, METRICS["mae"]
-        here = self.profile(site, inputs)
-        verdict = knowledge.verdict(self.learner.backbone.inside(inputs), here)
-        sites = knowledge.measured
-        errors = {str(n): [each["error"]] for n, each in enumerate(sites)}
-        rows = {str(n): int(each["rows"]) for n, each in enumerate(sites)}
+    def _judge_numbers(
+        self,
+        site: Site,
+        inputs: Tensor,
+        verdict: SiteVerdict,
+        commands: Mapping[Action, str],
+        needed: float | None,
+        labelled: Labelled | None,
+    ) -> NumbersArrived:
+        metric = in_unit(METRICS["mae"], self.learner.known_task.score_unit)
+        alarm, sites = verdict.reasons, self.knowledge.measured
+        expected = expected_error(sites, metric, alarm)
+        sets = self.knowledge.row_intervals()
         return NumbersArrived(
             verdict,
-            expect_in(metric, errors, rows),
-            knowledge.row_intervals(),
-            in_unit(metric, self.columns.unit or ""),
+            expected,
+            Nothing("the site is out of range") if alarm else sets,
+            metric,
+            advise_numbers(metric, alarm, expected, sites, needed, self._gains, commands),
         )
 
     def label_design(self, site: Site) -> Picks:
@@ -402,10 +430,11 @@ class Model:
     @property
     def _gains(self) -> list[float]:
         """What learning each site has gained there: held-out rows after, all rows before."""
-        if self.learner.metric != "accuracy":
+        if self.learner.metric not in ARRIVED:
             return []
+        name = ARRIVED[self.learner.metric]
         return [
-            facts["scores"]["validation"] - facts["arrival"]["accuracy"]
+            facts["scores"]["validation"] - facts["arrival"][name]
             for facts in self.sites.values()
             if facts["arrival"] and "validation" in facts["scores"]
         ]
@@ -435,9 +464,9 @@ class Model:
 
     @property
     def promised(self) -> float | None:
-        """The accuracy asked for by the last --min-score, if any was."""
+        """The accuracy, or the error, asked for by the last --min-score, if any was."""
         last = self.sites.get(self.order[-1], {}) if self.order else {}
-        if last.get("promised") is None or self.learner.metric != "accuracy":
+        if last.get("promised") is None or self.learner.metric not in ARRIVED:
             return None
         return float(last["promised"])
 
@@ -479,7 +508,7 @@ class Model:
         train, held_out = self._split(site, name, validation)
         before = learner.task
         task = before or first_site_task(
-            site.task, site.labels, train.numpy(), columns.label_options
+            site.task, site.labels, train.numpy(), columns.label_options(site.label_names)
         )
         if before is None:
             site.notes += task.announced()
@@ -527,19 +556,19 @@ class Model:
                 learner.system.features(inputs[part]) for part in (domain.train, domain.validation)
             ]
             self.moments[domain.name] = moments(features[0], features[1]).state_dict()
-        if len(rows) and learner.classes:
-            logits, labels = (each.cpu().numpy() for each in learner.outputs(rows))
-            chosen = slice(0, MOST_ROWS)
-            table = Reliability.of(logits[chosen].astype(float), labels[chosen])
-            self.reliability[domain.name] = table.state_dict()
+        if len(rows):
+            logits, labels = (each.cpu().numpy()[:MOST_ROWS] for each in learner.outputs(rows))
+            logits = logits.astype(float)
+            if learner.known_task.confidences(logits) is not None:
+                self.reliability[domain.name] = Reliability.of(logits, labels).state_dict()
 
     def agreement_with(self, domain: Domain) -> Agreement | None:
         """How far the predictions on a domain's validation rows agree with the labels."""
         rows = domain.split("validation")
-        if not len(rows) or not self.learner.classes:
+        if not len(rows):
             return None
         logits, labels = (each.cpu().numpy() for each in self.learner.outputs(rows))
-        return agreement(logits, labels)
+        return self.learner.known_task.either(agreement, agreement_of_numbers)(logits, labels)
 
     def why_refused(
         self,
@@ -553,7 +582,9 @@ class Model:
             gate.check_past(
                 self.learner.known_task, self.learner.metric, before, self.knowledge.outputs
             )
-            or gate.check_score(self.learner.metric, scores.get("validation"))
+            or gate.check_score(
+                self.learner.known_task, self.learner.metric, scores.get("validation")
+            )
             or self.check_labels(gate, domain)
         )
 
@@ -566,7 +597,8 @@ class Model:
         own, usual = self.agreement_with(domain), float(np.mean(known))
         seed = split_seed(self.learner.seed, domain.name) % 2**32
         if is_unclear(own, usual) and isinstance(self.learner.preprocessing, TablePreprocessing):
-            own = quick_agreement(np.asarray(domain.inputs), domain.labels.numpy(), seed)
+            inputs, labels = np.asarray(domain.inputs), domain.labels.numpy()
+            own = quick_agreement(self.learner.known_task, inputs, labels, seed)
         return gate.check_agreement(own, usual)
 
     def _split(self, site: Site, name: str, share: float) -> tuple[Tensor, Tensor]:

@@ -51,7 +51,7 @@ def check_record(record: Mapping[str, Any], learner: Learner) -> None:
 
 def _check_facts(facts: Mapping[str, Any], where: str) -> None:
     if "error" in facts["arrival"]:
-        names = ("rows", "known", "error", *SCORES)
+        names = ("rows", "known", "error", *SCORES, *({"guess"} & facts["arrival"].keys()))
         check_form(facts["arrival"], dict.fromkeys(names, 0.0), f"{where}.arrival")
         _check_quantiles(facts["arrival"], where)
     elif facts["arrival"]:

@@ -52,12 +52,14 @@ def what_remains(model: Model) -> list[str]:
 
 
 def _of_the_first(model: Model) -> list[str]:
-    table = model.learner.preprocessing
+    table, task = model.learner.preprocessing, model.learner.task
+    of_labels = task.stored if task is not None else []
     if not isinstance(table, TablePreprocessing):
-        return []
+        return of_labels
     agreed = any(entry.action == TEMPLATE for entry in model.log)
     first = "template" if agreed else "first site"
-    lines = [f"the scales and categories of the columns, which are those of the {first}"]
+    scales = f"the scales and categories of the columns, which are those of the {first}"
+    lines = [*of_labels, scales]
     if table.texts is not None:
         names = ", ".join(table.texts.columns)
         lines.append(f"no text of the columns {names}; {table.texts.features.stored}")

@@ -1,7 +1,7 @@
 """The data of one site: a table, or a folder of images `class/file`. All of it is one domain."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -49,10 +49,9 @@ class Columns(BaseModel):
     log_label: bool = False
     unit: str | None = None
 
-    @property
-    def label_options(self) -> LabelOptions:
-        """How the label is read."""
-        names = [self.label] if self.label is not None else []
+    def label_options(self, given: Collection[object] = ()) -> LabelOptions:
+        """How the label is read, or several of them, in a table that has the `given` columns."""
+        names = table_columns.label_names(self.label, given) if self.label is not None else []
         kind = self.task or "auto"
         return LabelOptions(names, kind, log=self.log_label, unit=self.unit or "")
 
@@ -67,7 +66,9 @@ class Site:
 
     inputs: pd.DataFrame | Tensor
     names: list[str]
-    labels: list[str] | None = None
+    # Of several labels, a list per row.
+    labels: list[Any] | None = None
+    label_names: Sequence[str] = ()
     times: np.ndarray | None = None
     groups: np.ndarray | None = None
     weights: np.ndarray | None = None
@@ -187,6 +188,7 @@ def read_chunks(
             f"{path} is a file, but this model was created with images: give a folder class/file"
         )
     roles = {*filter(None, (columns.label, columns.time, columns.group))}
+    roles.update(columns.label_options().names)
     roles |= {*columns.categories, *columns.text, *columns.drop}
     if isinstance(known, TablePreprocessing):
         roles |= {*known.categories, *(known.texts.columns if known.texts else ())}
@@ -209,8 +211,11 @@ def _as_site(
                 f"--label is not given: name the column of {path.name} with the class, one of "
                 f"{listed(frame.columns)}"
             )
-        labels = table_columns.need_texts(frame, columns.label, "--label", missing=True)
-        options = columns.label_options
+        options = columns.label_options(frame.columns)
+        labels = np.stack(
+            [table_columns.need_texts(frame, n, "--label", missing=True) for n in options.names],
+            axis=1,
+        )
         if known is not None and columns.task is None:
             options = replace(options, task="classification")
         # A later chunk may be short, and have few rows per class.
@@ -219,7 +224,8 @@ def _as_site(
         )
         frame = frame[kept]
         site.names, site.notes = [str(row) for row in frame.index], [*site.notes, *notes]
-        site.labels = labels[kept].tolist()
+        site.labels = (labels if len(options.names) > 1 else labels[:, 0])[kept].tolist()
+        site.label_names = options.names
         if columns.time:
             site.times = table_columns.need_times(frame, columns.time, columns.time_format)
         if columns.group:
@@ -228,7 +234,8 @@ def _as_site(
             site.weights = table_columns.need_weights(frame, columns.weight)
         elif columns.weight and known is None:
             raise unknown("column in --weight", columns.weight, frame.columns)
-    not_inputs = {columns.label, columns.time, columns.group, columns.weight, *columns.drop}
+    not_inputs = {columns.time, columns.group, columns.weight, *columns.drop}
+    not_inputs.update(columns.label_options(frame.columns).names)
     if isinstance(known, TablePreprocessing):
         used = known.columns
         given = [column for column in frame.columns if column not in not_inputs]

@@ -52,6 +52,7 @@ def summary(model: "Model") -> Summary:
 
 def _facts(opened: "Model") -> list[list[str]]:
     """What the model is, and what it stores."""
+    from ..tasks.classification import CLASSIFICATION
     from .remains import what_is_stored
 
     learner = opened.learner
@@ -60,9 +61,7 @@ def _facts(opened: "Model") -> list[list[str]]:
     facts = [
         ["method", config["method"]],
         ["network", str(config["network"] or "your own")],
-        ["labels", "numbers" + (f" in {opened.columns.unit}" if opened.columns.unit else "")]
-        if opened.numbers
-        else ["classes", ", ".join(str(each) for each in learner.classes or []) or "not known yet"],
+        list((learner.task or CLASSIFICATION).fact),
         ["settings", ", ".join(f"{name} {value}" for name, value in settings) or "defaults"],
         ["label column", opened.columns.label or "-"],
         ["steps done", str(sum(domain["steps"] for domain in learner.domains))],

@@ -1,10 +1,14 @@
 """How the judgement of a new site, and a calibration, are put into words."""
 
+from functools import singledispatch
+from typing import Any
+
+from ..learner.learner import Learner
 from ..results.sequence import RISK
 from ..results.text import score_text
 from ..tasks.metrics import BALANCED, METRICS, in_unit, percent, several
-from .arrive import Arrived, Nothing, NumbersArrived
-from .calibrate import LEVEL, Calibrated, CalibratedNumbers
+from .arrive import Advice, Arrived, Nothing
+from .calibrate import LEVEL, Calibrated
 from .verdict import SiteVerdict
 
 
@@ -47,10 +51,15 @@ def verdict_lines(verdict: SiteVerdict) -> list[str]:
     return lines
 
 
-def number_lines(arrived: NumbersArrived) -> list[str]:
-    """What `predict` ends with where labels are numbers."""
+@singledispatch
+def arrival_lines(arrived: Any) -> list[str]:
+    """What `arrive` and `predict` end with, here of numbers: the verdict, the expectation and the
+    advice.
+    """
     lines, expected, metric = verdict_lines(arrived.verdict), arrived.expected, arrived.metric
-    if expected is not None:
+    if isinstance(expected, Nothing):
+        lines.append(f"expected mean absolute error: nothing can be said: {expected.reason}")
+    else:
         ends = [score_text(metric, each) for each in (expected.mean, expected.low, expected.high)]
         lines.append(
             f"expected mean absolute error: {ends[0]}, {100 * expected.level:.0f}% interval "
@@ -63,12 +72,13 @@ def number_lines(arrived: NumbersArrived) -> list[str]:
             f"{100 * arrived.sets.level:.0f} of 100 rows: the label is between low and high "
             f"({arrived.sets.basis}, {several(arrived.sets.sites, 'measured site')})"
         )
-    return lines
+    return [*lines, f"advice: {arrived.advice.action}: {arrived.advice.reason}"]
 
 
-def number_calibration_lines(done: CalibratedNumbers, unit: str) -> list[str]:
-    """What a calibration of numbers has changed."""
-    metric = in_unit(METRICS["mae"], unit)
+@singledispatch
+def calibration_lines(done: Any, learner: Learner) -> list[str]:
+    """What a calibration has changed, and what it is worth."""
+    metric = in_unit(METRICS["mae"], learner.known_task.score_unit)
     before, after = (score_text(metric, each) for each in (done.before, done.after))
     lines = [f"fitted to {done.rows} rows: {done.kind}"]
     if done.changes:
@@ -82,10 +92,8 @@ def number_calibration_lines(done: CalibratedNumbers, unit: str) -> list[str]:
     return lines
 
 
-def arrival_lines(arrived: Arrived | NumbersArrived) -> list[str]:
-    """What `arrive` and `predict` end with: the verdict, the expectation and the advice."""
-    if isinstance(arrived, NumbersArrived):
-        return number_lines(arrived)
+@arrival_lines.register(Arrived)
+def _arrival_of_classes(arrived: Arrived) -> list[str]:
     expected, sets, labelled = arrived.expected, arrived.sets, arrived.labelled
     lines = verdict_lines(arrived.verdict)
     if isinstance(expected, Nothing):
@@ -112,9 +120,8 @@ def arrival_lines(arrived: Arrived | NumbersArrived) -> list[str]:
     return lines
 
 
-def option_lines(arrived: Arrived) -> list[str]:
+def option_lines(advice: Advice) -> list[str]:
     """Each action with its predicted gain and its command, the advised one first."""
-    advice = arrived.advice
     ordered = sorted(advice.options, key=lambda each: each.action is not advice.action)
     return [
         line
@@ -124,8 +131,9 @@ def option_lines(arrived: Arrived) -> list[str]:
     ]
 
 
-def calibration_lines(done: Calibrated, metric: str, classes: list[str]) -> list[str]:
-    """What a calibration changed, and what it is worth."""
+@calibration_lines.register(Calibrated)
+def _calibration_of_classes(done: Calibrated, learner: Learner) -> list[str]:
+    metric, classes = learner.metric, [str(each) for each in learner.classes or []]
     before, after = done.before, done.after
     lines = [
         "on rows that were left out of the fit:",

@@ -301,7 +301,7 @@ class Learner:
     def predict_proba(self, x: Any) -> np.ndarray:
         """The probability of each class, in the order of `classes`."""
         logits = self.logits(self._conversion().inputs(x))
-        return self.known_task.shown(logits).cpu().numpy()
+        return self.known_task.probabilities(logits).cpu().numpy()
 
     def save(self, folder: str | Path, *, keep_previous: bool = False) -> None:
         """Write everything that learning needs to continue into `folder`, atomically.

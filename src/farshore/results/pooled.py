@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
+from ..tasks.labels import restored_task
 from ..tasks.metrics import Metric
 from .select import scored
 from .summary import Difference, Ranking, paired
@@ -27,6 +28,7 @@ class AllAtOnce:
 
     score: of the reference; difference: the reference minus the row, paired.
     kept: how many rows of past sources the row's method kept at most; None if that is unknown.
+    words: what the reference is called.
     """
 
     row: str
@@ -34,6 +36,7 @@ class AllAtOnce:
     score: float
     difference: Difference
     kept: int | None
+    words: str = ""
 
     @property
     def ahead(self) -> bool:
@@ -42,9 +45,7 @@ class AllAtOnce:
 
     def sentence(self, metric: Metric) -> str:
         """The comparison in one sentence, whichever side is ahead."""
-        words = WORDS.get(self.reference, self.reference)
-        if metric.of_numbers and self.reference == "joint-linear":
-            words = "linear regression"
+        words = self.words or WORDS.get(self.reference, self.reference)
         side = "above" if metric.higher_is_better else "below"
         found = f"{interval(self.difference, metric)}{doubt(self.difference)}"
         score = score_text(metric, self.score)
@@ -81,4 +82,6 @@ def beside(frame: pd.DataFrame, ranking: Ranking, row: str) -> AllAtOnce | None:
     results = [result for result in runs[runs["row"] == row]["result"] if result is not None]
     kept = [getattr(result, "memory_items", None) for result in results]
     known = [number for number in kept if number is not None]
-    return AllAtOnce(row, best, means[best], found, max(known) if known else None)
+    linear = restored_task(results[0].task).either(WORDS["joint-linear"], "linear regression")
+    words = (WORDS | {"joint-linear": linear}).get(best, best)
+    return AllAtOnce(row, best, means[best], found, max(known) if known else None, words)

@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from ..methods import usual_among
-from ..tasks.metrics import BALANCED, at_chance_text, listed, several
+from ..tasks.metrics import BALANCED, at_chance_text, guess_words_of, listed, several
 from .data_sets import Significance, compare_data_sets
 from .frame import whole
 from .pooled import AllAtOnce, beside
@@ -309,10 +309,9 @@ def _none_usable(ranking: Ranking) -> Verdict:
     lacking = [each.row for each in ranking.standings if each.kind == "continual"]
     sentence = "No method that is ranked has run."
     if constant:
-        sentence = (
-            "No method has learned anything about the target: the balanced accuracy of "
-            f"{listed(constant, NAMED)} is at the level of chance."
-        )
+        words = guess_words_of(ranking.metric).learned_nothing
+        found = words.format(names=listed(constant, NAMED))
+        sentence = f"No method has learned anything about the target: {found}."
     elif lacking:
         sentence = f"No method has all its scores; some are missing for {listed(lacking, NAMED)}."
     return Verdict(Outcome.NONE, sentence, tuple(_not_ranked(ranking)), ranking, None)
@@ -371,7 +370,7 @@ def _guessing(frame: pd.DataFrame, ranking: Ranking) -> list[str]:
         if count:
             share = "" if count == len(places) else f" in {count} of {_places(list(places))}"
             texts.append(f"{each.row}{share}")
-    what = "Balanced accuracy at the level of chance, no better than guessing"
+    what = guess_words_of(ranking.metric).level
     return [f"{what}: {listed(texts, NAMED)}."] if texts else []
 
 

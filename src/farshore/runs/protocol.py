@@ -32,7 +32,6 @@ from ..networks.network import Network
 from ..networks.pretrained.own_module import name_note
 from ..observer import Observer, follow
 from ..settings import MethodSettings, RunSettings, divide
-from ..tasks.scores import reliability
 from ..training.batches import ALL_SOURCES
 from ..training.execution.execution import cpu_threads, fix_workspace, usual_threads
 from ..training.profiles import PROFILES
@@ -430,7 +429,7 @@ def _measure_target(
         rows=len(target),
         scores=scenario.task.scores(logits, labels),
         confusion=scenario.task.confusion(logits, labels),
-        reliability=reliability(logits, labels) if scenario.task.classes else [],
+        reliability=scenario.task.reliability(logits, labels),
         examples=scenario.task.examples(logits, labels),
         opened_at=opened_at,
         weights=frozen.checksum,

@@ -12,10 +12,14 @@ from ..base.forms import Like
 from ..data.tables.convert import as_labels, encode_labels
 from ..errors import FarshoreError
 from ..settings import RunSettings
-from .scores import all_scores, confusion_matrix, score, with_unknown
+from .calibration import confidences
+from .metrics import percent
+from .scores import all_scores, confusion_matrix, reliability, score, with_unknown
 from .task import Label, MetricName, Scores, T, Task, TaskName
 
 TINY = 1e-12
+# Scores that are no shares.
+LOSSES = ("log_loss", "calibration_error")
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,21 @@ class Classification(Task):
     def either(self, classes: T, numbers: T) -> T:
         """The first."""
         return classes
+
+    @property
+    def fact(self) -> tuple[str, str]:
+        """The classes."""
+        return "classes", ", ".join(map(str, self.names)) or "not known yet"
+
+    @property
+    def title(self) -> str:
+        """A classifier."""
+        return f"classifier (classes: {', '.join(map(str, self.names)) or 'none yet'})"
+
+    @property
+    def output(self) -> str:
+        """Probabilities."""
+        return f"the probabilities of {', '.join(map(str, self.names))}"
 
     def under(self, run: RunSettings) -> Self:
         """The same: the loss is the cross-entropy."""
@@ -112,6 +131,10 @@ class Classification(Task):
         """The probabilities."""
         return outputs.softmax(dim=1)
 
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        """softmax(z)."""
+        return self.shown(outputs)
+
     def targets(self, labels: Tensor) -> Tensor:
         """One-hot."""
         return nn.functional.one_hot(labels, self.outputs)
@@ -135,6 +158,23 @@ class Classification(Task):
     def score(self, metric: str, outputs: Tensor, labels: Tensor) -> float:
         """Accuracy or macro F1."""
         return score(metric, outputs, labels)
+
+    def score_rows(self, scores: Scores) -> list[list[str]]:
+        """Shares in percent; losses as they are."""
+        shown = {
+            name: f"{value:.3f}" if name in LOSSES else f"{percent(value)} %"
+            for name, value in scores.items()
+            if value is not None
+        }
+        return [[name.replace("_", " "), shown.get(name, "-")] for name in scores]
+
+    def reliability(self, outputs: Tensor, labels: Tensor) -> list[tuple[int, float, float]]:
+        """Of the largest probability."""
+        return reliability(outputs, labels)
+
+    def confidences(self, outputs: np.ndarray) -> np.ndarray:
+        """The largest probability."""
+        return confidences(outputs)
 
     def confusion(self, outputs: Tensor, labels: Tensor) -> list[list[int]]:
         """Rows are true classes, columns are predicted ones."""

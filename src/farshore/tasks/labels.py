@@ -223,8 +223,13 @@ class NumberLabels(Labels):
                 "classification if it is not)"
             )
         self.names = list(options.names) or [LABEL]
+        if len(self.names) > 1 and options.unit:
+            raise FarshoreError(
+                f"--unit {options.unit} is for one label: the scores of several are in deviations "
+                "of the first site's labels; leave it out"
+            )
         self.metric = _chosen(options.metric, Regression) or "mae"
-        columns = [LABEL, *(f"{LABEL} {number + 2}" for number in range(len(self.names) - 1))]
+        columns = label_columns(len(self.names))
         self.texts = [facts[column].to_numpy(dtype=object) for column in columns]
         self.values = np.stack([parse_numbers(each) for each in self.texts], axis=1)
 
@@ -232,7 +237,24 @@ class NumberLabels(Labels):
         self, used: np.ndarray, sources: list[str], target: str, *, held_out: bool
     ) -> tuple[list[str], list[str]]:
         """Parse the numbers; leave out rows without one, and sources with fewer than 10 rows."""
-        notes = [announcement(self.names)]
+        notes = [announcement(self.names), *self.parse(used)]
+        sizes = {name: len(self.members(name)) for name in sources}
+        kept = [name for name in sources if sizes[name] >= FEWEST_ROWS]
+        small = [f"{name} ({sizes[name]})" for name in sources if name not in kept]
+        if small:
+            notes.append(
+                f"warning: {several(len(small), 'source')} with fewer than {FEWEST_ROWS} labelled "
+                f"rows left out: {listed(small, SHOWN)}; merge them with others to use them"
+            )
+        if not kept:
+            raise FarshoreError(
+                f"no source has {FEWEST_ROWS} rows with a number as the label: {listed(small)}; "
+                "merge sites, or name another column (--label)"
+            )
+        return kept, [*notes, *self._other_units(kept)]
+
+    def parse(self, used: np.ndarray) -> list[str]:
+        """Note which of the rows `used` have all labels; refuse what is no finite number."""
         missing = np.zeros(len(used), dtype=bool)
         for name, texts, numbers in zip(self.names, self.texts, self.values.T, strict=True):
             empty = is_missing_number(texts)
@@ -252,22 +274,8 @@ class NumberLabels(Labels):
                     f"{self.facts.index[low[0]]}: leave it out"
                 )
         self.present = used & ~missing
-        if (used & missing).any():
-            notes.append(f"{several(int((used & missing).sum()), 'row')} without a label left out")
-        sizes = {name: len(self.members(name)) for name in sources}
-        kept = [name for name in sources if sizes[name] >= FEWEST_ROWS]
-        small = [f"{name} ({sizes[name]})" for name in sources if name not in kept]
-        if small:
-            notes.append(
-                f"warning: {several(len(small), 'source')} with fewer than {FEWEST_ROWS} labelled "
-                f"rows left out: {listed(small, SHOWN)}; merge them with others to use them"
-            )
-        if not kept:
-            raise FarshoreError(
-                f"no source has {FEWEST_ROWS} rows with a number as the label: {listed(small)}; "
-                "merge sites, or name another column (--label)"
-            )
-        return kept, [*notes, *self._other_units(kept)]
+        left_out = int((used & missing).sum())
+        return [f"{several(left_out, 'row')} without a label left out"] if left_out else []
 
     def _other_units(self, sources: Sequence[str]) -> list[str]:
         """Warn of sources whose median label is a thousand times that of another."""
@@ -302,13 +310,7 @@ class NumberLabels(Labels):
                 f"warning: the target {name!r} has {len(members)} labelled rows only: its scores "
                 "mean little"
             ] * few
-        for column, label in enumerate(self.names):
-            if len(np.unique(self.values[members, column])) == 1:
-                raise FarshoreError(
-                    f"domain {name!r} has one value of {label} only "
-                    f"({self.values[members[0], column]:g}) in {len(members)} rows: merge it with "
-                    "another domain or remove it"
-                )
+        check_varied(self.values[members], self.names, f"domain {name!r}")
         return []
 
     def learn(self, first: np.ndarray, training: np.ndarray) -> None:
@@ -320,6 +322,11 @@ class NumberLabels(Labels):
     def encode(self, members: np.ndarray) -> Tensor:
         """Standardised numbers."""
         return self.task.standardised(self.values[members])
+
+
+def label_columns(count: int) -> list[str]:
+    """The names of so many labels in a table of facts."""
+    return [LABEL, *(f"{LABEL} {number + 2}" for number in range(count - 1))]
 
 
 def read_labels(facts: pd.DataFrame, options: LabelOptions, first: str) -> Labels:
@@ -370,29 +377,61 @@ def first_task(values: Any, train: np.ndarray, choice: TaskChoice, where: str) -
     fractions = array.dtype.kind == "f" and is_quantity(array, len(array))
     if choice == "regression" or (choice == "auto" and (several_columns or fractions)):
         known = as_values(values, where=where)
-        names = (
-            [LABEL] if known.shape[1] == 1 else [f"label {n + 1}" for n in range(known.shape[1])]
-        )
-        return Regression.fitted(known[train], names)
+        return Regression.fitted(known[train], label_columns(known.shape[1]))
     return Classification(tuple(find_classes(as_labels(values, where=where))))
 
 
 def read_site_labels(
     texts: np.ndarray, options: LabelOptions, rows: pd.Index, *, first: bool
 ) -> tuple[TaskName, np.ndarray, list[str]]:
-    """The kind of a site's labels as texts, the rows that can be used, and notes.
+    """The kind of a site's labels as texts [n, K], the rows that can be used, and notes.
 
     first: whether these are the first rows of the site; later ones may be few.
     """
-    facts = pd.DataFrame({LABEL: texts, "domain": ""}, index=rows)
+    facts = pd.DataFrame(texts, index=rows, columns=label_columns(texts.shape[1])).assign(domain="")
     if decide(facts, options) == "classification":
         ClassLabels(facts, options, np.arange(len(facts)))  # refuses missing ones
         if first:
-            check_class_labels(texts, options.names[0])
+            check_class_labels(texts[:, 0], options.names[0])
         return "classification", np.ones(len(texts), dtype=bool), []
     labels = NumberLabels(facts, options, np.arange(0))
-    _, notes = labels.start(labels.present, [""], "", held_out=True)
-    return "regression", labels.present, notes[1:]
+    notes = labels.parse(labels.present)
+    return "regression", labels.present, notes
+
+
+def check_varied(values: np.ndarray, names: Sequence[str], where: str) -> None:
+    """Refuse a label [n, K] with one value only."""
+    for name, column in zip(names, values.T, strict=True):
+        if len(np.unique(column)) == 1:
+            raise FarshoreError(
+                f"{where} has one value of {name} only ({column[0]:g}) in {len(column)} rows: "
+                "merge it with another one or remove it"
+            )
+
+
+def check_site(
+    kind: TaskName, labels: Sequence[Any], names: Sequence[str], site: str, known: Task | None
+) -> list[str]:
+    """Refuse numbers of a site that cannot be learned; warn of another unit than known sites'."""
+    if kind == "classification":
+        return []
+    values = as_values(labels, where=site)
+    if len(values) < FEWEST_ROWS:
+        raise FarshoreError(
+            f"{site!r} has {several(len(values), 'row')} with a number as the label, and learning "
+            f"takes at least {FEWEST_ROWS}: wait for more rows, or merge it with another site"
+        )
+    check_varied(values, names, repr(site))
+    if not isinstance(known, Regression):
+        return []
+    found, usual = np.median(np.abs(values), axis=0), known.magnitude
+    return [
+        f"warning: the median {name} is {here:.4g} at {site}, and {before:.4g} is usual at the "
+        f"sites before, a factor of {max(here / before, before / here):,.0f}: check that both have "
+        "the same unit"
+        for name, here, before in zip(names, found, usual, strict=True)
+        if here > 0 and not 1 / UNITS_DIFFER < here / before < UNITS_DIFFER
+    ]
 
 
 def first_site_task(

@@ -112,20 +112,38 @@ def guess_score(
 
 @dataclass(frozen=True)
 class GuessWords:
-    """What guessing is, in words: what it always predicts, and what one who beats it does."""
+    """What guessing is, in words: what it always predicts, and what one who beats it does.
+
+    quick, measured_by: a model that is fitted in no time, and its score.
+    level, learned_nothing: that a method is at the level of guessing, without and with its names.
+    """
 
     always: str
     beats: str
     seen: str
+    quick: str
+    measured_by: str
+    level: str
+    learned_nothing: str
 
 
 CLASS_GUESS = GuessWords(
     "the most frequent class",
     "tells the classes apart better than guessing",
     "the most frequent class that it has seen",
+    "a linear classifier",
+    "accuracy",
+    "Balanced accuracy at the level of chance, no better than guessing",
+    "the balanced accuracy of {names} is at the level of chance",
 )
 MEAN_GUESS = GuessWords(
-    "the sources' mean", "is better than the sources' mean", "the mean label of the sources"
+    "the sources' mean",
+    "is better than the sources' mean",
+    "the mean label of the sources",
+    "ridge regression",
+    "mae",
+    "No better than the sources' mean",
+    "{names} did no better than the sources' mean",
 )
 
 
@@ -134,12 +152,24 @@ def guess_words(classes: int) -> GuessWords:
     return CLASS_GUESS if classes else MEAN_GUESS
 
 
+def guess_words_of(metric: Metric) -> GuessWords:
+    """What guessing is where scores are in this metric."""
+    return MEAN_GUESS if metric.of_numbers else CLASS_GUESS
+
+
 def is_guessing(found: float, classes: int) -> bool:
     """Whether this balanced accuracy, or the skill if there are no classes, is that of guessing."""
     if not classes:
         return found <= AT_CHANCE
     chance = 1 / classes
     return found <= chance + AT_CHANCE * (1 - chance)
+
+
+def level_text(found: float, classes: int) -> str:
+    """The same of a single run, in one line."""
+    if not classes:
+        return at_chance_text(found, 0)
+    return "balanced accuracy at the level of chance: no better than guessing"
 
 
 def at_chance_text(found: float, classes: int) -> str:

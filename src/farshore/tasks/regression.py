@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from ..base.forms import FormError, Like, ListOf, check_form
 from ..errors import FarshoreError
 from ..settings import RunSettings
+from .metrics import METRICS, in_unit, listed
 from .task import Label, MetricName, Scores, T, Task, TaskName
 
 Loss = Literal["squared", "huber", "quantile"]
@@ -98,13 +99,52 @@ class Regression(Task):
         """The second."""
         return numbers
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Those of the columns."""
+        return self.names
+
+    @property
+    def score_unit(self) -> str:
+        """The label's unit."""
+        return self.unit
+
+    @property
+    def fact(self) -> tuple[str, str]:
+        """That they are numbers, and their unit."""
+        return "labels", "numbers" + (f" in {self.unit}" if self.unit else "")
+
+    @property
+    def title(self) -> str:
+        """A regression model."""
+        unit = f", in {self.unit}" if self.unit else ""
+        return f"regression model of {listed(self.names)}{unit}"
+
+    @property
+    def output(self) -> str:
+        """Values."""
+        unit = f" in {self.unit}" if self.unit else ""
+        return f"the value of {listed(self.names)}{unit}"
+
+    @property
+    def stored(self) -> list[str]:
+        """The scales."""
+        return [
+            "the mean, the standard deviation and the quintiles of the label at the first site, "
+            "and its mean over all sites that were ever learned"
+        ]
+
     def announced(self) -> list[str]:
         """That labels are numbers."""
         return [announcement(self.names)]
 
+    def fits(self, needs_classes: bool) -> bool:
+        """Only without classes."""
+        return not needs_classes
+
     def check_method(self, method: str, needs_classes: bool, fitting: Callable[[], str]) -> None:
         """Refuse a method that needs classes."""
-        if needs_classes:
+        if not self.fits(needs_classes):
             raise FarshoreError(
                 f"method {method!r} needs classes, and the label is a number (--task regression): "
                 f"use one of {fitting()}"
@@ -253,6 +293,12 @@ class Regression(Task):
         return math.nan if found is None else found
 
     @property
+    def magnitude(self) -> np.ndarray:
+        """How large each label usually is: its mean, or the first site's deviation if larger."""
+        mean = np.abs(self.values(torch.tensor([self.mean], dtype=torch.float64)))[0]
+        return np.asarray(mean if self.log else np.maximum(mean, self.scale))
+
+    @property
     def usual_drop(self) -> float:
         """A tenth of the first site's deviation, in the unit of the scores."""
         if self.outputs > 1:
@@ -279,6 +325,11 @@ class Regression(Task):
         places = np.linspace(0, len(y) - 1, min(len(y), SHOWN_ROWS)).round().astype(int)
         rows = np.argsort(y, kind="stable")[places]
         return [(float(a), float(b)) for a, b in zip(y[rows], found[rows], strict=True)]
+
+    def score_rows(self, scores: Scores) -> list[list[str]]:
+        """The metrics in their units."""
+        shown = [in_unit(METRICS[name], self.unit) for name in self.metrics]
+        return [[each.label, each.text(scores[each.name]) + each.unit] for each in shown]
 
     def predictions(self, outputs: Tensor) -> np.ndarray:
         """The value [n], or those of several labels [n, K]."""

@@ -4,7 +4,7 @@ Training, memories, protocol and learner ask a task; none of them knows which on
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Self, TypeVar
 
@@ -48,6 +48,11 @@ class Task(ABC):
         """The classes, if labels are classes."""
         return ()
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """The name of each label, if labels are numbers."""
+        return ()
+
     @abstractmethod
     def blank(self, *rows: int, device: torch.device | str = "cpu") -> Tensor:
         """Labels that mean nothing, for so many rows."""
@@ -74,12 +79,55 @@ class Task(ABC):
             )
         return self.metrics[0]
 
+    @property
+    def score_unit(self) -> str:
+        """The unit of scores that are in the label's."""
+        return ""
+
+    @property
+    @abstractmethod
+    def fact(self) -> tuple[str, str]:
+        """What the labels are, for a list of facts: a heading and a text."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What a model of these labels is called, and what it puts out."""
+
+    @property
+    @abstractmethod
+    def output(self) -> str:
+        """What an exported model puts out."""
+
+    @property
+    def stored(self) -> list[str]:
+        """What a saved model tells of the labels of its sites, beside what they are."""
+        return []
+
     def announced(self) -> list[str]:
         """What to say when the labels have decided that it is this task."""
         return []
 
+    def fits(self, needs_classes: bool) -> bool:
+        """Whether a method that needs classes, or none, can learn these labels."""
+        return True
+
     def check_method(self, method: str, needs_classes: bool, fitting: Callable[[], str]) -> None:
         """Refuse a method that does not fit; `fitting` names those that do."""
+
+    def check_asked(self, of_classes: Mapping[str, Any], of_numbers: Mapping[str, Any]) -> None:
+        """Refuse options of `farshore arrive` that are for the other kind of label."""
+        wrong, why = self.either(
+            (of_numbers, "is for labels that are numbers: use --at-least"),
+            (
+                of_classes,
+                "is for labels that are classes: of a number, use --at-most; about ten rows with "
+                "labels, drawn at random, are enough for `farshore calibrate` and `evaluate`",
+            ),
+        )
+        for option, value in wrong.items():
+            if value is not None:
+                raise FarshoreError(f"{option} {why}")
 
     # ---- training --------------------------------------------------------------------------------
 
@@ -126,6 +174,10 @@ class Task(ABC):
         """What outputs [n, C] say: probabilities, or the values themselves."""
         return outputs
 
+    def probabilities(self, outputs: Tensor) -> Tensor:
+        """The probability of each class, [n, C]."""
+        raise FarshoreError("labels are numbers, which have no probabilities: use predict")
+
     # ---- sums, for heads in closed form ----------------------------------------------------------
 
     @abstractmethod
@@ -170,6 +222,18 @@ class Task(ABC):
     @abstractmethod
     def score(self, metric: str, outputs: Tensor, labels: Tensor) -> float:
         """One of the `metrics`, without computing the others."""
+
+    @abstractmethod
+    def score_rows(self, scores: Scores) -> list[list[str]]:
+        """The name and the value of each score, for a table."""
+
+    def reliability(self, outputs: Tensor, labels: Tensor) -> list[tuple[int, float, float]]:
+        """Rows, mean confidence and share of right answers by bin; none without confidences."""
+        return []
+
+    def confidences(self, outputs: np.ndarray) -> np.ndarray | None:
+        """How certain each row's prediction says it is; None if it does not say."""
+        return None
 
     def confusion(self, outputs: Tensor, labels: Tensor) -> list[list[int]]:
         """Counts of rows by true and predicted class; empty if labels are no classes."""

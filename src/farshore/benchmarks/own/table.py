@@ -9,7 +9,15 @@ from pydantic import Field, field_validator
 
 from ...data.downloads.public_files import known_checksum
 from ...data.tables.canonical import canonical, table_digest
-from ...data.tables.columns import PARTS, need_parts, need_texts, need_times, need_weights
+from ...data.tables.columns import (
+    PARTS,
+    label_names,
+    names_with_commas,
+    need_parts,
+    need_texts,
+    need_times,
+    need_weights,
+)
 from ...data.tables.read_table import TextForm, read_table
 from ...data.text.columns import divide_names
 from ...data.text.encoder import open_encoder
@@ -64,11 +72,7 @@ class TableOptions(OwnOptions, TextForm):
     @field_validator("drop", "categories", "text", mode="before")
     @classmethod
     def _names_with_commas(cls, value: Any) -> Any:
-        return _names(value) if isinstance(value, str) else value
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
+        return names_with_commas(value) if isinstance(value, str) else value
 
 
 class OwnTable(OwnBenchmark):
@@ -127,7 +131,7 @@ class OwnTable(OwnBenchmark):
     def label_names(self, facts: pd.DataFrame) -> list[str]:
         """The column of the label, or several with commas between them."""
         label = str(self.options.label)
-        return _names(label) if "label 2" in facts else [label]
+        return names_with_commas(label) if "label 2" in facts else [label]
 
     def _read(self) -> pd.DataFrame:
         if self.path.is_dir():
@@ -142,9 +146,9 @@ class OwnTable(OwnBenchmark):
     def texts(self) -> set[str]:
         """The columns of names: their cells are texts, also if they look like numbers."""
         options = self.options
-        labels = [options.label, *_names(options.label or "")]
-        roles = (*labels, options.domain, self.domain_column, options.group)
-        return {*filter(None, roles), *options.categories, *options.text}
+        roles = (options.label, options.domain, self.domain_column, options.group)
+        labels = names_with_commas(options.label or "")
+        return {*filter(None, roles), *labels, *options.categories, *options.text}
 
     @property
     def domain_column(self) -> str | None:
@@ -165,8 +169,7 @@ class OwnTable(OwnBenchmark):
                 f"--domain is not given: name the column of {self.title} with the domain, one of "
                 f"{', '.join(frame.columns)}, or auto"
             )
-        label = options.label
-        names = [label] if label in frame.columns or "," not in label else _names(label)
+        names = label_names(options.label, frame.columns)
         facts = {
             f"label {number}" if number > 1 else "label": need_texts(
                 frame, name, "--label", missing=True

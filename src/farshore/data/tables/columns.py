@@ -38,6 +38,16 @@ _KNOWN_FORMATS = tuple(
 )
 
 
+def names_with_commas(text: str) -> list[str]:
+    """The names in `a,b,c`."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def label_names(label: str, given: Collection[object] = ()) -> list[str]:
+    """The columns that a --label names: one of those given, or several with commas."""
+    return [label] if label in given or "," not in label else names_with_commas(label)
+
+
 def need_texts(
     frame: pd.DataFrame, column: str, option: str, *, missing: bool = False
 ) -> np.ndarray:

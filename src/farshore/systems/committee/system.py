@@ -292,10 +292,10 @@ def _settings(setup: Setup) -> AutoSettings | BestSettings:
 def _members(setup: Setup) -> list[Member]:
     """The members that the settings name, or those that suit the inputs."""
     table = len(setup.shape) == 1 and setup.run.train == "all"
-    settings, fitting = _settings(setup), setup.task.either(True, False)
+    settings = _settings(setup)
     named = read_members(settings.chosen(table=table))
     if settings.members is None:  # those that fit the labels
-        return [each for each in named if fitting or not each.entry.needs_classes]
+        return [each for each in named if setup.task.fits(each.entry.needs_classes)]
     for each in named:
         setup.task.check_method(each.entry.name, each.entry.needs_classes, fit_numbers)
     return named
