@@ -14,6 +14,7 @@ from farshore.cli.predict import predict
 from farshore.deployment import gate, model
 from farshore.deployment.site import Sample, Site
 from farshore.errors import FarshoreError
+from farshore.tasks.classification import CLASSIFICATION
 
 
 @pytest.fixture
@@ -122,8 +123,8 @@ def test_the_label_check_fits_its_forest_to_a_sample(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(gate, "FOREST_ROWS", 200)
     draws = np.random.default_rng(0)
     inputs = draws.normal(size=(1000, 3))
-    related = gate.quick_agreement(inputs, (inputs[:, 0] > 0).astype(int), 0)
-    random = gate.quick_agreement(inputs, draws.integers(0, 2, 1000), 0)
+    related = gate.quick_agreement(CLASSIFICATION, inputs, (inputs[:, 0] > 0).astype(int), 0)
+    random = gate.quick_agreement(CLASSIFICATION, inputs, draws.integers(0, 2, 1000), 0)
     assert related is not None
     assert random is not None
     assert (related.rows, random.rows) == (200, 200)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 from safetensors.torch import load_file
-from sweeping import EXPERIMENTS, Here, experiment, planned, summary
+from sweeping import EXPERIMENTS, FILES, Here, experiment, planned, summary
 
 from farshore.benchmarks import BENCHMARKS
 from farshore.errors import FarshoreError
@@ -19,7 +19,6 @@ from farshore.runs.plan.plan import Missing, WaitingMethod, make_plan, select_al
 from farshore.runs.plan.select import select_methods
 from farshore.runs.store.store import Store
 
-FILES = sorted(EXPERIMENTS.glob("*.yaml"))
 NAMES = [path.stem for path in FILES]
 READ = ("main", "naive")
 READERS = (
@@ -53,6 +52,7 @@ def test_there_is_a_file_for_each_table_and_figure() -> None:
                 "half_steps",
                 "sensitivity",
                 "feature_space",
+                "feature_space_covertype",
                 "orders",
                 "all_orders",
                 "readings",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sweeping import EXPERIMENTS, experiment
+from sweeping import EXPERIMENTS, FILES, experiment
 from typer.testing import CliRunner
 
 from farshore.cli.app import app
@@ -24,7 +24,7 @@ from farshore.runs.store.store import (
 BOOK = make_book(EXPERIMENTS / "none.yaml")
 
 
-@pytest.mark.parametrize("path", sorted(EXPERIMENTS.glob("*.yaml")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_what_is_recorded_reads_back_to_the_same(path: Path, tmp_path: Path) -> None:
     found = read_experiment(path)
     record_experiment(found, tmp_path, BOOK)

@@ -5,7 +5,6 @@ Reading it needs no PyTorch, and neither does the summary that a state may have 
 
 import hashlib
 import json
-import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -31,7 +30,7 @@ SUMMARY = "summary"
 def read_manifest(folder: Path, kind: str) -> dict[str, Any]:
     """The checked manifest of a state of this kind."""
     path = folder / MANIFEST
-    if not os.path.lexists(folder):
+    if not folder.exists():
         raise StateError(f"{folder} does not exist: there is no saved {kind}")
     if not path.is_file():
         raise StateError(f"{folder} contains no saved {kind}: there is no {MANIFEST} in it")

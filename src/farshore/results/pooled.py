@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from ..tasks.labels import restored_task
 from ..tasks.metrics import Metric
 from .select import scored
 from .summary import Difference, Ranking, paired
@@ -20,6 +19,7 @@ WORDS = {
     "joint-forest": "a random forest",
     "joint-trees": "boosted trees",
 }
+OF_NUMBERS = {"joint-linear": "linear regression"}
 
 
 @dataclass(frozen=True)
@@ -82,6 +82,5 @@ def beside(frame: pd.DataFrame, ranking: Ranking, row: str) -> AllAtOnce | None:
     results = [result for result in runs[runs["row"] == row]["result"] if result is not None]
     kept = [getattr(result, "memory_items", None) for result in results]
     known = [number for number in kept if number is not None]
-    linear = restored_task(results[0].task).either(WORDS["joint-linear"], "linear regression")
-    words = (WORDS | {"joint-linear": linear}).get(best, best)
+    words = (WORDS | OF_NUMBERS if ranking.metric.of_numbers else WORDS).get(best, best)
     return AllAtOnce(row, best, means[best], found, max(known) if known else None, words)
