@@ -337,7 +337,7 @@ def read_labels(facts: pd.DataFrame, options: LabelOptions, first: str) -> Label
 
 
 def are_numbers(task: Task | TaskChoice | None) -> bool:
-    """Whether labels are said to be numbers."""
+    """Whether labels are numbers, as far as the task or the choice of it says."""
     return (task.name if isinstance(task, Task) else task) == Regression.name
 
 
