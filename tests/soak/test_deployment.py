@@ -282,7 +282,7 @@ def test_hostile_tables(tmp_path: Path, name: str) -> None:
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        new = NewModel(memory=5, settings=QUICK)
+        new = NewModel("er", memory=5, settings=QUICK)
         learned, message = attempt(
             lambda: learn(
                 tmp_path / "m", path, name="a", columns=COLUMNS, new=new, steps=2, validation=0

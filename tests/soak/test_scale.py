@@ -73,7 +73,18 @@ def test_a_killed_run_of_a_million_rows(rows: Path, tmp_path: Path) -> None:
 
 def test_a_killed_learn_of_a_million_rows(rows: Path, tmp_path: Path) -> None:
     def words(work: Path) -> list[object]:
-        options = ["--label", "ill", "--drop", "site", "--name", "a", "--steps", 200]
+        options = [
+            "--label",
+            "ill",
+            "--drop",
+            "site",
+            "--name",
+            "a",
+            "--method",
+            "er",
+            "--steps",
+            200,
+        ]
         return ["learn", work / "model", rows, *options, "--checkpoint", 50]
 
     printed = check_finishes(words, tmp_path, f"model/checkpoint/{MANIFEST}")
