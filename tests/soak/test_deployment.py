@@ -275,14 +275,15 @@ HOSTILE = {
 }
 
 
+@pytest.mark.parametrize("method", ["er", "slda"])
 @pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_tables(tmp_path: Path, name: str) -> None:
+def test_hostile_tables(tmp_path: Path, name: str, method: str) -> None:
     path = tmp_path / "hostile.csv"
     path.write_bytes(HOSTILE[name])
     start = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        new = NewModel("er", memory=5, settings=QUICK)
+        new = NewModel(method, memory=5, settings=QUICK)
         learned, message = attempt(
             lambda: learn(
                 tmp_path / "m", path, name="a", columns=COLUMNS, new=new, steps=2, validation=0
@@ -293,7 +294,8 @@ def test_hostile_tables(tmp_path: Path, name: str) -> None:
         assert len(message) < 5000
     else:
         assert name in ("bom", "huge", "formula", "utf16")
-        weights = load(tmp_path / "m").state_dict()["system"]["network"]
+        part = "network" if method == "er" else "head"
+        weights = load(tmp_path / "m").state_dict()["system"][part]
         assert all(bool(torch.isfinite(tensor).all()) for tensor in weights.values())
     assert time.perf_counter() - start < 5
 

@@ -9,6 +9,9 @@ from .entry import ClosedForm, ClosedFormSettings
 from .head import Head, folds, score, solve, temperature
 from .sums import DomainSums, Sums
 
+# Of the mean square of the features: a smaller variance within classes counts as this.
+LEAST_SPREAD = 1e-12
+
 
 class SLDASettings(ClosedFormSettings):
     """The shrinkage 1e-4 and equal class priors are the paper's; the distributions are ours."""
@@ -61,7 +64,10 @@ class SLDA(ClosedForm):
         counts, width = total.counts, len(total.by_class)
         means = total.by_class / counts.clamp(min=1e-12)
         covariance = (total.products - (means * counts) @ means.T) / total.rows
-        variance = covariance.diagonal().mean().clamp(min=torch.finfo(torch.float32).tiny)
+        # With one row per class there is no spread at all.
+        least = LEAST_SPREAD * total.products.diagonal().mean() / total.rows
+        least = least.clamp(min=torch.finfo(torch.float32).tiny)
+        variance = covariance.diagonal().mean().clamp(min=least)
         shrinkage = self.settings.shrinkage
         identity = torch.eye(width, dtype=covariance.dtype, device=covariance.device)
         # In units of the mean variance, so that no scale of the features is too small.
