@@ -156,7 +156,7 @@ def test_killed_workers_lose_nothing(tmp_path: Path, toy: tuple[Path, pd.DataFra
     process = start(file, tmp_path)
     kills = 0
     while kills < 5 and process.poll() is None:
-        time.sleep(chance.uniform(1.5, 4.0))
+        time.sleep(chance.uniform(0.5, 1.5))
         victims = children(process.pid)
         if victims:
             os.kill(chance.choice(victims), signal.SIGKILL)
