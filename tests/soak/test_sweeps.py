@@ -136,9 +136,13 @@ def test_a_killed_driver_loses_nothing(tmp_path: Path, toy: tuple[Path, pd.DataF
     for _ in range(5):
         process = start(file, tmp_path)
         start_time = time.monotonic()
-        while not children(process.pid) and time.monotonic() - start_time < 60:
+        while (
+            not children(process.pid)
+            and process.poll() is None
+            and time.monotonic() - start_time < 60
+        ):
             time.sleep(0.05)
-        time.sleep(chance.uniform(2.0, 6.0))
+        time.sleep(chance.uniform(0.5, 3.0))
         process.send_signal(signal.SIGKILL)
         process.wait()
         process.stdout.close()
