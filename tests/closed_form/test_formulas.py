@@ -540,3 +540,12 @@ def test_joint_learns_all_domains_and_refuses_them_in_turn() -> None:
     assert min(learner.score(part.split("validation")) for part in parts) > 0.9
     with pytest.raises(FarshoreError, match="learns all its domains at once"):
         Learner("mlp", "joint", preprocess="none").learn(*toy_rows(0))
+
+
+def test_one_row_per_class_gives_a_finite_discriminant() -> None:
+    learner = farshore.Learner(method="slda", preprocess="none")
+    x = np.array([[1.0, 2.0], [3.0, 4.0]])
+    learner.learn(x, ["p", "q"], domain="a", validation=0)
+    head = learner.state_dict()["system"]["head"]
+    assert bool(torch.isfinite(head["weight"]).all())
+    assert list(learner.predict(x)) == ["p", "q"]

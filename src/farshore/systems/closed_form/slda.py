@@ -40,6 +40,7 @@ class SLDA(ClosedForm):
     Readings: the covariance is that around the final means, which does not depend on the order; the
     paper updates it around running means. The identity is scaled by the mean variance, because
     features can have any scale. t, the inverse temperature, is fitted as for `ridge`.
+    Where there is no spread, as with one row per class, 1e-12 of their mean square stands for it.
     """
 
     name = "slda"
